@@ -4,10 +4,9 @@ Conventions: n rows, K classes; `codes` (n,) are the observed classes. Scores ar
 better.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from numbers import Integral
-from os import PathLike
 from time import perf_counter
 from typing import Any, cast
 
@@ -40,20 +39,6 @@ Fold = tuple[Codes, Codes]
 """The training and the test rows."""
 
 
-def _compared(title: str, columns: dict[str, list[Any]], backend: str | None) -> Summary:
-    """The printed columns as text, without those that are blank."""
-    names = [name for name in _PRINTED if any(v is not None for v in columns[name])]
-    cells = [columns["model"]]
-    for name in names[1:]:
-        digits = 2 if name in _CRITERIA else 4
-        cells.append(["" if v is None else f"{v:.{digits}f}" for v in columns[name]])
-    headings = [_HEADINGS.get(name, name.replace("_", " ")) for name in names]
-    table = TextTable(headings, list(zip(*cells, strict=True)), columns)
-    pairs = zip(columns["model"], columns["note"], strict=True)
-    notes = [f"{model}: {note}." for model, note in pairs if note]
-    return Summary(title, (), table, notes, backend)
-
-
 def compare(
     models: Mapping[str, Any] | Iterable[Any],
     X: Any,
@@ -63,7 +48,6 @@ def compare(
     groups: Any = None,
     sample_weight: Any = None,
     random_state: int = 0,
-    progress: Callable[[str], object] | None = None,
 ) -> Summary:
     """Compare models by cross-validation, in one table, best first.
 
@@ -86,7 +70,6 @@ def compare(
     cv : a number of folds, or a splitter of scikit-learn, which gets `groups`. A number n means
         `StratifiedKFold(n, shuffle=True, random_state=random_state)`. A splitter may leave rows
         out of all test sets, as TimeSeriesSplit does; they have no score.
-    progress : a function that is called with a text before each fit, such as `print`.
 
     >>> from sklearn.datasets import load_iris
     >>> from posteriori import GaussianClassifier, LogisticRegression
@@ -99,7 +82,7 @@ def compare(
     1  logistic      0.141       0.089                 0.014      0.96
     """
     named = _named(models)
-    rows = _read(named, X, y, sample_weight, progress)
+    rows = _read(named, X, y, sample_weight)
     folds, tested = _read_folds(cv, rows, groups, random_state)
     scored = []
     for name, model in named.items():
@@ -108,8 +91,18 @@ def compare(
         except Exception as error:
             error.add_note(f"This was model {name!r}.")
             raise
+    columns = _table(scored, rows.weight[tested])
+    names = [name for name in _PRINTED if any(v is not None for v in columns[name])]
+    cells = [columns["model"]]
+    for name in names[1:]:
+        digits = 2 if name in _CRITERIA else 4
+        cells.append(["" if v is None else f"{v:.{digits}f}" for v in columns[name]])
+    headings = [_HEADINGS.get(name, name.replace("_", " ")) for name in names]
+    pairs = zip(columns["model"], columns["note"], strict=True)
+    notes = [f"{model}: {note}." for model, note in pairs if note]
     title = f"Cross-validation of {len(tested)} rows, {len(folds)} folds"
-    return _compared(title, _table(scored, rows.weight[tested]), backend_of(X))
+    table = TextTable(headings, list(zip(*cells, strict=True)), columns)
+    return Summary(title, (), table, notes, backend_of(X))
 
 
 # --- Models, rows and folds -----------------------------------------------------------------------
@@ -126,17 +119,14 @@ class _Rows:
     weighted: bool
     number: Codes
     formulas: dict[str, str]
-    progress: Callable[[str], object] | None
 
-    def fit(self, name: str, model: Any, part: str, train: Codes | None = None) -> Any:
-        """A copy of the model, fitted to some rows; to all by default."""
-        if self.progress is not None:
-            self.progress(f"{name}, {part}")
-        X, labels, weight = self.X, self.classes[self.codes], self.weight
-        if train is not None:
-            X, labels, weight = pick_rows(X, train), labels[train], weight[train]
-        given = (self.formulas[name], X) if name in self.formulas else (X, labels)
-        return clone(model).fit(*given, **({"sample_weight": weight} if self.weighted else {}))
+    def fit(self, name: str, model: Any, train: Codes) -> Any:
+        """A copy of the model, fitted to some rows."""
+        X = pick_rows(self.X, train)
+        weight = {"sample_weight": self.weight[train]} if self.weighted else {}
+        if name in self.formulas:
+            return clone(model).fit(self.formulas[name], X, **weight)
+        return clone(model).fit(X, self.classes[self.codes[train]], **weight)
 
 
 def _named(models: Mapping[str, Any] | Iterable[Any]) -> dict[str, Any]:
@@ -158,8 +148,8 @@ def _named(models: Mapping[str, Any] | Iterable[Any]) -> dict[str, Any]:
     return found
 
 
-def _read(models: Mapping[str, Any], X: Any, y: Any, sample_weight: Any, progress: Any) -> _Rows:
-    if is_source(X) or is_memory_rows(X) or isinstance(X, str | PathLike):
+def _read(models: Mapping[str, Any], X: Any, y: Any, sample_weight: Any) -> _Rows:
+    if is_source(X) or is_memory_rows(X):
         raise ParameterError(
             f"compare works on rows in memory, and X is a {type(X).__name__}.",
             "Pass an array or a data frame, such as a sample of the rows.",
@@ -191,7 +181,7 @@ def _read(models: Mapping[str, Any], X: Any, y: Any, sample_weight: Any, progres
     present, codes = encode(cast(Codes, codes)[kept])
     X = X if len(kept) == n else pick_rows(X, kept)
     weights, weighted = np.ones(n) if weight is None else weight[kept], weight is not None
-    return _Rows(X, classes[present], codes, weights, weighted, kept, formulas, progress)
+    return _Rows(X, classes[present], codes, weights, weighted, kept, formulas)
 
 
 def _formula_of(model: Any) -> str | None:
@@ -231,8 +221,8 @@ def _scored(name: str, model: Any, rows: _Rows, folds: list[Fold]) -> _Scored:
     place = {label: k for k, label in enumerate(rows.classes.tolist())}
     logs: list[Array] = []
     right: list[Any] = []
-    for i, (train, test) in enumerate(folds):
-        fitted = rows.fit(name, model, f"fold {i + 1} of {len(folds)}", train)
+    for train, test in folds:
+        fitted = rows.fit(name, model, train)
         new, truth = pick_rows(rows.X, test), rows.classes[rows.codes[test]]
         right += (np.asarray(fitted.predict(new)) == truth).tolist()
         if hasattr(fitted, "predict_proba"):
@@ -240,7 +230,7 @@ def _scored(name: str, model: Any, rows: _Rows, folds: list[Fold]) -> _Scored:
             known = [place[label] for label in np.asarray(fitted.classes_).tolist()]
             logs[-1][:, known] = predicted_log_probabilities(fitted, new)
     begun = perf_counter()
-    fitted = rows.fit(name, model, "all rows")
+    fitted = rows.fit(name, model, np.arange(len(rows.codes)))
     seconds, found = perf_counter() - begun, _criteria(fitted, rows)
     tested = np.concatenate([test for _, test in folds])
     codes, weight = rows.codes[tested], rows.weight[tested]
