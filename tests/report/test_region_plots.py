@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from matplotlib.colors import to_rgba
+from matplotlib.colors import to_rgb, to_rgba
 from numpy.testing import assert_allclose
 from scipy import stats
 from scipy.integrate import trapezoid
@@ -33,7 +33,7 @@ from posteriori.report.plots import (
     density_ellipses,
     posterior_surface,
 )
-from posteriori.report.plots.style import COLOURS, class_colours
+from posteriori.report.plots.style import COLOURS
 
 
 @pytest.fixture(scope="module")
@@ -76,7 +76,7 @@ def regions(ax):
                 abs(centres[:, 0, 1] - point[1]).argmin(), abs(centres[0, :, 0] - point[0]).argmin()
             ]
         )
-        full = 1 - class_colours(3)
+        full = 1 - np.array([to_rgb(colour) for colour in COLOURS[:3]])
         strength = (full @ ink) / (full**2).sum(axis=1)
         k = int(np.abs(strength[:, None] * full - ink).sum(axis=1).argmin())
         return k, float(strength[k])

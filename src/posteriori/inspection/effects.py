@@ -79,6 +79,9 @@ At: TypeAlias = Literal["mean"] | Mapping[str, Any] | None
 Kind = Literal["mean", "difference", "derivative"]
 """What is estimated: means, or changes of means."""
 
+_QUANTILES = {"iqr": ("q1 to q3", 0.25, 0.75), "minmax": ("min to max", 0.0, 1.0)}
+"""The name of a change from one quantile to another."""
+
 _PART_ENTRIES = 2**22
 """Numbers in the widest temporary."""
 
@@ -791,31 +794,27 @@ def _numeric_change(
     rows: EffectRows, j: int, change: ChangeLike
 ) -> tuple[str, list[Change], list[Change]]:
     """The name of a change of a numeric column, and the two changes that are compared."""
-    is_pair = isinstance(change, tuple | list) and len(change) == 2
-    values = cast(Any, change if is_pair else [change])
-    if all(is_number(value) and np.isfinite(value) for value in values):
-        if not is_pair:
-            return f"{change:+g}", [], [add_to(j, float(cast(float, change)))]
-        low, high = values
-        return f"{low:g} to {high:g}", [set_to(j, low)], [set_to(j, high)]
-    if not isinstance(change, str) or change not in ("sd", "iqr", "minmax"):
+    label, value, quantiles = "", cast(Any, change), _QUANTILES.get(str(change))
+    if change == "sd":
+        label, value = "+1 sd", rows.deviation(j)
+    elif quantiles is not None:
+        label, *shares = quantiles
+        value = [rows.quantile(j, share) for share in shares]
+    is_pair = isinstance(value, tuple | list) and len(value) == 2
+    low, high = value if is_pair else (0.0, value)
+    if not all(is_number(end) and np.isfinite(end) for end in (low, high)):
         raise ParameterError(
             f"change={change!r} is not understood.",
             "Use a number, 'sd', 'iqr', 'minmax', or a pair (low, high).",
         )
-    label, low, high = {
-        "sd": ("+1 sd", 0.0, rows.deviation(j)),
-        "iqr": ("q1 to q3", rows.quantile(j, 0.25), rows.quantile(j, 0.75)),
-        "minmax": ("min to max", rows.quantile(j, 0.0), rows.quantile(j, 1.0)),
-    }[change]
     if low == high:
         raise ParameterError(
             f"change={change!r} is no change of {rows.schema.describe(j)} in these rows.",
             "Pass change=(low, high), or more rows.",
         )
-    if change == "sd":
-        return label, [], [add_to(j, high)]
-    return label, [set_to(j, low)], [set_to(j, high)]
+    if is_pair:
+        return label or f"{low:g} to {high:g}", [set_to(j, low)], [set_to(j, high)]
+    return label or f"{high:+g}", [], [add_to(j, float(high))]
 
 
 def _places(rows: EffectRows, at: At) -> list[EffectRows]:

@@ -1,6 +1,6 @@
 """What each column contributes to the log odds of one row, as text, HTML or a frame."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import accumulate
@@ -12,7 +12,6 @@ from sklearn.utils.validation import check_is_fitted
 from posteriori.decision.probabilities import class_place
 from posteriori.design.columns import Columns
 from posteriori.errors import (
-    ColumnNameError,
     DomainError,
     NotLinearError,
     ParameterError,
@@ -214,8 +213,6 @@ def _one_row(
 ) -> tuple[Any, MemoryRows]:
     """The row as the last step of the model takes it, and as it is read."""
     ours, names = hasattr(last, "_new_rows"), getattr(model, "feature_names_in_", None)
-    if not ours and not hasattr(last, "coef_"):
-        raise _not_linear(last)
     if getattr(last, "formula_", None) is not None:
         names = last.formula_.schema.names
     X = transform(_as_table(x, names, getattr(last, "_frame_backend", None)))
@@ -227,23 +224,20 @@ def _one_row(
 
 def _as_table(x: Any, names: Sequence[str] | None, backend: str | None) -> Any:
     """A row in any form as a table; `names` are those of a model's columns, if they have some."""
-    is_mapping = as_frame(x) is None and hasattr(x, "items")  # a dict or a Series
-    if not is_mapping and (as_frame(x) is not None or np.ndim(x) != 1):
+    if as_frame(x) is not None:
         return x
-    if names is None and isinstance(x, Mapping):
-        raise ColumnNameError(
-            f"x names column {next(iter(x), None)!r}, but the model was fitted without names.",
-            "Pass one entry a column, in their order.",
-        )
+    if hasattr(x, "items"):  # a dict or a Series
+        return make_frame({name: [value] for name, value in x.items()}, backend)
+    if np.ndim(x) != 1:
+        return x
     if names is None:
-        return np.array([list(x)], dtype=object if any(isinstance(v, str) for v in x) else None)
-    if not is_mapping and len(x) != len(names):
+        return [list(x)]
+    if len(x) != len(names):
         raise ShapeError(
             f"x has {len(x)} entries, but the model has {len(names)} columns.",
             "Pass one entry a column.",
         )
-    entries = x.items() if is_mapping else zip(names, x, strict=True)
-    return make_frame({name: [value] for name, value in entries}, backend)
+    return make_frame({name: [value] for name, value in zip(names, x, strict=True)}, backend)
 
 
 def _names(model: Any, last: Any, schema: Schema) -> tuple[str, ...]:
@@ -264,7 +258,10 @@ def _parts(model: Any, rows: MemoryRows) -> tuple[Array, Array, str]:
     elif hasattr(model, "coef_"):
         linear = Linear(np.atleast_2d(model.coef_).T, np.atleast_1d(model.intercept_), None)
     else:
-        raise _not_linear(model)
+        raise NotLinearError(
+            f"{type(model).__name__} has no columns whose contributions add up.",
+            "Explain a linear model that has coef_, or NaiveBayes.",
+        )
     centre = _mean_row(model)
     reference = "all columns zero" if centre is None else "the mean row"
     centre = np.zeros(len(linear.weights)) if centre is None else centre
@@ -275,14 +272,6 @@ def _parts(model: Any, rows: MemoryRows) -> tuple[Array, Array, str]:
     with np.errstate(invalid="ignore"):
         baseline = linear(centre[None])[0]
     return baseline, np.stack([each[at].sum(axis=0) for at in columns.positions]), reference
-
-
-def _not_linear(model: Any) -> NotLinearError:
-    kind = type(model)
-    return NotLinearError(
-        f"{kind.__module__}.{kind.__name__} has no columns whose contributions add up.",
-        "Explain a linear model that has coef_, or NaiveBayes.",
-    )
 
 
 def _mean_row(model: Any) -> Array | None:

@@ -27,8 +27,6 @@ from posteriori.rows.scan import is_source
 from posteriori.rows.target import as_vector, encode, read_target, read_weight
 from posteriori.typing import Array, Codes, Labels
 
-_CONDITIONAL, _JOINT = "p(t|x)", "p(x, t)"
-_DENSITIES = ("gaussian", "exponential")
 _CRITERIA = ("log_evidence", "bic", "aic")
 _SCORES = ("log_score", "std_error", "difference", "difference_std_error", "brier", "accuracy")
 _PRINTED = ("model", *_SCORES, *_CRITERIA)
@@ -57,8 +55,8 @@ def compare(
     - difference to the best model and difference_std_error, from the differences row by row: much
       smaller than the errors of the scores, as all models find the same rows hard;
     - brier, accuracy, and calibration_error (of the most probable class);
-    - log_evidence, bic and aic of the fit to all rows, where they are defined and comparable: a
-      likelihood p(t|x) and a density p(x, t) are not; `note` has the reason;
+    - log_evidence, bic and aic of the fit to all rows, for likelihoods p(t|x): those of
+      generative models are densities p(x, t), and cannot be compared; `note` has the reason;
     - n_parameters, and the seconds of the fit to all rows.
 
     Parameters
@@ -165,9 +163,7 @@ def _read(models: Mapping[str, Any], X: Any, y: Any, sample_weight: Any) -> _Row
             "Fit it by a formula too.",
         )
     targets = {text: read_formula(text, X).y for text in formulas.values()}
-    if y is None and not targets:
-        raise LabelError("y is missing.", "Pass the labels y, one per row.")
-    classes, codes = read_target(next(iter(targets.values())) if y is None else y, n)
+    classes, codes = read_target(next(iter(targets.values()), None) if y is None else y, n)
     if codes.ndim == 2:
         raise LabelError("compare takes no soft labels.", "Pass one label per row.")
     for text, target in targets.items():
@@ -212,8 +208,7 @@ def _read_folds(cv: Any, rows: _Rows, groups: Any, random_state: int) -> tuple[l
 
 
 _Scored = dict[str, Any]
-"""The columns of a model, its losses in the test rows (m,), and `likelihood`, which says of what
-its likelihood is a density; None where there are none."""
+"""The columns of a model, its losses in the test rows (m,) or None, and notes."""
 
 
 def _scored(name: str, model: Any, rows: _Rows, folds: list[Fold]) -> _Scored:
@@ -231,7 +226,7 @@ def _scored(name: str, model: Any, rows: _Rows, folds: list[Fold]) -> _Scored:
             logs[-1][:, known] = predicted_log_probabilities(fitted, new)
     begun = perf_counter()
     fitted = rows.fit(name, model, np.arange(len(rows.codes)))
-    seconds, found = perf_counter() - begun, _criteria(fitted, rows)
+    seconds, found = perf_counter() - begun, _criteria(fitted)
     tested = np.concatenate([test for _, test in folds])
     codes, weight = rows.codes[tested], rows.weight[tested]
     found |= {"model": name, "seconds": seconds, "losses": None}
@@ -252,51 +247,29 @@ def _scored(name: str, model: Any, rows: _Rows, folds: list[Fold]) -> _Scored:
     return found
 
 
-def _criteria(fitted: Any, rows: _Rows) -> _Scored:
-    """Of what the likelihood of a fit is a density, its criteria, and why some are missing."""
-    k = getattr(fitted, "n_parameters_", None)
-    notes: list[str] = []
-    found: _Scored = {"n_parameters": k, "notes": notes, "likelihood": None}
+def _criteria(fitted: Any) -> _Scored:
+    """The criteria of a fit by its likelihood p(t|x), and why some are missing."""
+    found: _Scored = {"n_parameters": getattr(fitted, "n_parameters_", None), "notes": []}
     if isinstance(fitted, LikelihoodModel):
-        found["likelihood"] = _CONDITIONAL
         for name in _CRITERIA:
             try:
                 found[name] = float(getattr(fitted, f"{name}_"))
             except InferenceError as error:
-                notes.append(f"{name}: {error.problem.rstrip('.')}")
-    elif k is None or not hasattr(fitted, "score_samples"):
-        notes.append("no evidence, BIC or AIC: it has no likelihood of its own")
+                found["notes"].append(f"{name}: {error.problem.rstrip('.')}")
+    elif hasattr(fitted, "score_samples"):
+        found["notes"].append("no evidence, BIC or AIC: its likelihood is p(x, t), not p(t|x)")
     else:
-        notes.append("log_evidence: the parameters have no prior")
-        own = predicted_log_probabilities(fitted, rows.X)[np.arange(len(rows.codes)), rows.codes]
-        value = float(rows.weight @ (fitted.score_samples(rows.X) + own))  # ln p(x) + ln p(t|x)
-        found["bic"] = float(k * np.log(rows.weight.sum()) - 2 * value)
-        found["aic"] = float(2 * (k - value))
-        families = enumerate(getattr(fitted, "families_", ()))
-        masses = [j for j, family in families if family not in _DENSITIES]
-        of = f" with masses of {fitted.schema_.describe_all(masses)}" if masses else ""
-        found["likelihood"] = _JOINT + of
+        found["notes"].append("no evidence, BIC or AIC: it has no likelihood of its own")
     return found
 
 
 def _table(scored: list[_Scored], weight: Array) -> dict[str, list[Any]]:
-    """All columns: a row per model, the best first, those without probabilities last.
-
-    Likelihoods that are densities of something else than those of the others are left out: p(t|x)
-    is kept where a model has it, else the kind of the best.
-    """
+    """All columns: a row per model, the best first, those without probabilities last."""
     scored = sorted(scored, key=lambda each: (each.get("log_score", np.inf), -each["accuracy"]))
     best = scored[0]["losses"]
-    kinds = [each["likelihood"] for each in scored if each["likelihood"] is not None]
-    wanted = _CONDITIONAL if _CONDITIONAL in kinds else next(iter(kinds), None)
     for each in scored:
         if each["losses"] is not None and np.isfinite(best).all():
             score = mean_score(each["losses"] - best, weight)
             each |= {"difference": score.value, "difference_std_error": score.std_error}
-        if each["likelihood"] not in (None, wanted):
-            each |= dict.fromkeys(_CRITERIA)
-            each["notes"].append(
-                f"BIC and AIC are of {each['likelihood']}, those of other models of {wanted}"
-            )
         each["note"] = "; ".join(each["notes"])
     return {name: [each.get(name) for each in scored] for name in _COLUMNS}

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter
+from matplotlib.ticker import LogLocator, NullFormatter
 from scipy import stats
 from sklearn.base import clone
 
@@ -25,7 +25,6 @@ from posteriori.posterior.gaussian import DiagonalGaussian, Gaussian
 from posteriori.posterior.monte_carlo import Draws
 from posteriori.posterior.priors import GaussianPrior
 from posteriori.report.plots import style
-from posteriori.solve.objective import Iteration, Solution
 from posteriori.typing import Array
 
 _LARGEST = 690.0
@@ -52,8 +51,9 @@ def forest(
     `terms` chooses some of them, in their order; by default all but the intercept. With more than
     two classes there is a marker for each class against the first. `odds_ratios` draws exp(w) of a
     logistic model, on a logarithmic axis. `sort` puts the largest absolute estimate at the top. An
-    infinite end, or one beyond the doubles, is an arrow at the edge. Coefficients have the inverse
-    units of their columns: standardise these to compare them. A new figure grows with the terms.
+    line to an infinite end, or to one beyond the doubles, goes to the edge. Coefficients have the
+    inverse units of their columns: standardise these to compare them. A new figure grows with the
+    terms.
 
     >>> import matplotlib
     >>> matplotlib.use("agg")
@@ -68,7 +68,7 @@ def forest(
         terms = [term for term in known if term != INTERCEPT]
     terms = [terms] if isinstance(terms, str) else list(terms)
     for term in terms:
-        style.check_known("term", term, known)
+        check_choice("term", term, known)
     found = found[:, [known.index(term) for term in terms]]
     if sort:
         order = np.argsort(-abs(found[0]).max(axis=1), kind="stable")
@@ -82,7 +82,7 @@ def forest(
     axes.set_ylim(n - 0.5, -0.5)
     axes.set_xlabel(f"{_quantity(model, odds_ratios)}\nwith {100 * level:g} % interval")
     if classes != [None]:
-        style.add_legend(axes, title=f"class, against {model.classes_.tolist()[0]}", above=True)
+        style.add_legend(axes, title=f"class, against {model.classes_.tolist()[0]}")
     return axes
 
 
@@ -114,23 +114,12 @@ def _draw_intervals(axes: Axes, found: Array, classes: list[Any], odds_ratios: b
         middle, low, high = scale(np.clip(found[..., k], left, right))
         axes.hlines(heights, low, high, color=style.colour_of(k), linewidth=1.8)
         axes.plot(middle, heights, label=str(label), **style.point_style(k))
-        for end, marker, beyond in (
-            (left, "<", found[1, :, k] < left),
-            (right, ">", found[2, :, k] > right),
-        ):
-            if beyond.any():
-                arrow = style.point_style(k) | {"marker": marker, "clip_on": False}
-                axes.plot(np.full(beyond.sum(), scale(end)), heights[beyond], **arrow)
     axes.axvline(scale(0.0), color=style.GREY, linewidth=1, zorder=0)
     if odds_ratios:
         axes.set_xscale("log")
-        decades = (right - left) / np.log(10)
-        if decades < 3:
-            axes.xaxis.set_major_locator(
-                LogLocator(subs=(1, 2, 5)) if decades > 1 else MaxNLocator(7)
-            )
-            axes.xaxis.set_major_formatter("{x:g}")
-            axes.xaxis.set_minor_formatter(NullFormatter())
+        axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        axes.xaxis.set_major_formatter("{x:g}")
+        axes.xaxis.set_minor_formatter(NullFormatter())
     axes.set_xlim(scale(left), scale(right))
 
 
@@ -189,13 +178,8 @@ def prior_and_posterior(
 
 def _position(model: BayesianLogisticRegression, term: str, label: Any) -> tuple[int, int]:
     """The positions of the class and of its coefficient of the term."""
-    if not isinstance(model, BayesianLogisticRegression) or not hasattr(model, "posterior_"):
-        raise ParameterError(
-            f"This {type(model).__name__} has no posterior over its coefficients.",
-            "Pass a fitted BayesianLogisticRegression.",
-        )
     terms = model.posterior_.coefficient_map.terms
-    style.check_known("term", term, terms)
+    check_choice("term", term, terms)
     labels = model.classes_.tolist()
     if len(labels) > 2:
         k = class_place(label, model.classes_)
@@ -264,20 +248,22 @@ def evidence_curve(
     axes.plot([best], [chosen.log_evidence_], label=f"chosen: precision {best:.3g}", **star)
     axes.set(xscale="log", xlabel="precision of the prior, for standardised columns")
     axes.set_ylabel("log evidence")
-    style.add_legend(axes, above=True)
+    style.add_legend(axes)
     return axes
 
 
 def convergence(
-    fitted: Any, *, against: Literal["seconds", "passes"] = "seconds", ax: Axes | None = None
+    model: LikelihoodModel,
+    *,
+    against: Literal["seconds", "passes"] = "seconds",
+    ax: Axes | None = None,
 ) -> Axes:
     """Draw how the objective and the distance from the optimum fell during a fit.
 
-    `fitted` is a model with `solution_`, or that solution; `against` is "seconds", or "passes" over
-    the rows. Both curves share a logarithmic axis: the objective less its minimum, in units of
-    ln p, and the Newton decrement, about how many standard errors the parameters were from the
-    optimum. Steps on a subsample are hollow and have no objective, because that of a subsample has
-    another minimum.
+    `against` is "seconds", or "passes" over the rows. Both curves share a logarithmic axis: the
+    objective less its minimum, in units of ln p, and the Newton decrement, about how many standard
+    errors the parameters were from the optimum. Steps on a subsample are hollow and have no
+    objective, because that of a subsample has another minimum.
 
     >>> import matplotlib
     >>> matplotlib.use("agg")
@@ -288,21 +274,14 @@ def convergence(
     ('log', 'passes over the rows', 'distance from the optimum')
     """
     check_choice("against", against, ["seconds", "passes"])
-    solution = fitted if isinstance(fitted, Solution) else getattr(fitted, "solution_", None)
-    steps = () if solution is None else solution.trace
-    if solution is None or not steps or not isinstance(steps[0], Iteration):
-        raise ParameterError(
-            f"This {type(fitted).__name__} has no trace of steps: it is not fitted, or not by an "
-            "iterative solver.",
-            "Pass a fitted model such as LogisticRegression, or its solution_.",
-        )
+    steps = model.solution_.trace
     if against == "seconds":
         when = np.array([step.seconds for step in steps])
     else:
         passes = [step.row_fraction * step.n_evaluations for step in steps]
         when = np.cumsum([0.0, *passes[:-1]])
     whole = np.array([step.row_fraction >= 1 for step in steps])
-    above = np.array([step.objective for step in steps]) - solution.value
+    above = np.array([step.objective for step in steps]) - model.solution_.value
     decrement = np.array([step.decrement for step in steps])
     positive = np.where(decrement > 0, decrement, np.nan)
     axes = style.new_axes(ax)

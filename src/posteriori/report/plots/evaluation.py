@@ -28,8 +28,8 @@ _HISTOGRAM = "histogram"
 REJECT = "reject"
 """The action of a rejected row; None and NaN mean the same."""
 
-_TIE = 8 * np.finfo(np.float64).eps
-"""Expected losses that differ by less than this share of the largest are equal."""
+_DIGITS = 13
+"""Expected losses that are equal to so many decimals of the largest are equal."""
 
 _DARK = 0.715
 """The share from which on white text has more contrast on its shade than black text."""
@@ -135,10 +135,9 @@ def residuals(
     ('mean texture', 'mean of outcome - probability, class 1')
     """
     check_count("bins", bins, "bins", none=True)
-    classes = style.classes_of(model)
-    rows = read_labelled(y, style.probabilities(model, X), classes, sample_weight)
+    rows = read_labelled(y, model.predict_proba(X), model.classes_, sample_weight)
     k = rows.place(label)
-    p, name = rows.probability[:, k], classes.tolist()[k]
+    p, name = rows.probability[:, k], rows.classes.tolist()[k]
     along, words = f"predicted probability of class {name}", None
     values: Any = p
     if column is not None:
@@ -165,7 +164,7 @@ def residuals(
     for which, number, text in ((~found.outside, 0, "in the band"), (found.outside, 5, "outside")):
         axes.plot(found.place[which], gap[which], label=text, **style.point_style(number))
     axes.set(xlabel=along, ylabel=f"mean of outcome - probability, class {name}")
-    style.add_legend(axes, above=True)
+    style.add_legend(axes)
     return axes
 
 
@@ -240,15 +239,14 @@ def reject_curve(
     expected = (rows.probability[:, None, :] @ losses)[:, 0]
     action = expected.argmin(axis=1)
     excess = expected.min(axis=1) - price
-    order = np.argsort(excess, kind="stable")
-    distinct = np.diff(excess[order]) > _TIE * abs(excess).max()
-    ends = np.concatenate([[len(order)], np.flatnonzero(distinct)[::-1] + 1, [0]])
+    scale = abs(excess).max() or 1.0
+    place = np.unique(np.round(excess / scale, _DIGITS), return_inverse=True)[1]
 
     def remaining(values: Array) -> Array:
         """The sum over the rows that are not rejected, at each point."""
-        return np.concatenate([[0.0], np.cumsum((weight * values)[order])])[ends]
+        return np.append(np.cumsum(np.bincount(place, weight * values))[::-1], 0.0)
 
-    rest = remaining(np.ones(len(order)))
+    rest = remaining(np.ones(len(weight)))
     rejected = 1 - rest / total
     incurred = losses[np.arange(len(weight)), rows.codes, action]
     curves: list[tuple[Array, str]] = []
@@ -272,7 +270,7 @@ def reject_curve(
         share = weight[excess > 0].sum() / total
         axes.axvline(share, color=style.GREY, linestyle=":", label="rejected by Chow's rule")
     axes.set(xlim=(0, 1), xlabel="share of rows rejected")
-    style.add_legend(*sides, above=True)
+    style.add_legend(*sides)
     return axes
 
 
