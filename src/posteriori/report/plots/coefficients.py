@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.ticker import LogLocator, NullFormatter
+from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter
 from scipy import stats
 from sklearn.base import clone
 
@@ -43,17 +43,15 @@ def forest(
     level: float = 0.95,
     terms: Sequence[str] | None = None,
     odds_ratios: bool = False,
-    sort: bool = False,
     ax: Axes | None = None,
 ) -> Axes:
     """Draw the coefficients of `model.tidy(level)` with their intervals, one line per term.
 
     `terms` chooses some of them, in their order; by default all but the intercept. With more than
     two classes there is a marker for each class against the first. `odds_ratios` draws exp(w) of a
-    logistic model, on a logarithmic axis. `sort` puts the largest absolute estimate at the top. An
-    line to an infinite end, or to one beyond the doubles, goes to the edge. Coefficients have the
-    inverse units of their columns: standardise these to compare them. A new figure grows with the
-    terms.
+    logistic model, on a logarithmic axis. A line to an infinite end, or to one beyond the doubles,
+    goes to the edge. Coefficients have the inverse units of their columns: standardise these to
+    compare them. A new figure grows with the terms.
 
     >>> import matplotlib
     >>> matplotlib.use("agg")
@@ -70,9 +68,6 @@ def forest(
     for term in terms:
         check_choice("term", term, known)
     found = found[:, [known.index(term) for term in terms]]
-    if sort:
-        order = np.argsort(-abs(found[0]).max(axis=1), kind="stable")
-        found, terms = found[:, order], [terms[i] for i in order]
     n, contrasts = found.shape[1:]
     height = max(5.25, 1.2 + _TERM_HEIGHT * n * max(1.0, contrasts / 2))
     axes = style.new_axes(ax, height, 7.0 + 0.07 * max(0, max(map(len, terms)) - 25))
@@ -117,9 +112,11 @@ def _draw_intervals(axes: Axes, found: Array, classes: list[Any], odds_ratios: b
     axes.axvline(scale(0.0), color=style.GREY, linewidth=1, zorder=0)
     if odds_ratios:
         axes.set_xscale("log")
-        axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-        axes.xaxis.set_major_formatter("{x:g}")
-        axes.xaxis.set_minor_formatter(NullFormatter())
+        if right - left < np.log(1000):
+            near = right - left < np.log(10)
+            axes.xaxis.set_major_locator(MaxNLocator(7) if near else LogLocator(subs=(1, 2, 5)))
+            axes.xaxis.set_major_formatter("{x:g}")
+            axes.xaxis.set_minor_formatter(NullFormatter())
     axes.set_xlim(scale(left), scale(right))
 
 

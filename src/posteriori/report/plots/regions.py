@@ -13,6 +13,7 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 from scipy import stats
+from scipy.ndimage import gaussian_filter
 from sklearn.utils.validation import check_is_fitted
 
 from posteriori.arguments import check_choice
@@ -229,7 +230,8 @@ def _draw_regions(
             axes.fill([], [], color=str(grey), edgecolor="0.25", label=label)
         if not inside.all():
             line: dict[str, Any] = {"levels": [0.5], "colors": "0.25", "linewidths": 0.8}
-            axes.contour(plane.horizontal, plane.vertical, inside, **line)
+            smooth = gaussian_filter(inside.astype(np.float64), 1.0)
+            axes.contour(plane.horizontal, plane.vertical, smooth, **line)
     axes.pcolormesh(plane.horizontal, plane.vertical, image, shading="nearest", rasterized=True)
 
 
