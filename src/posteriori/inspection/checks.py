@@ -118,8 +118,8 @@ class Checks:
     Model: 1 good
     ========================================================================================
     good         convergence    The iteration converged. [C101]
-    >>> checks["C101"].word, len(checks), checks.worst
-    ('good', 1, 'good')
+    >>> checks["C101"].word, len(checks)
+    ('good', 1)
     """
 
     title: str
@@ -136,12 +136,6 @@ class Checks:
             if key in (check.name, check.code):
                 return check
         raise _no_check(key, [check.name for check in self.found])
-
-    @property
-    def worst(self) -> Word:
-        """The worst of the verdicts."""
-        words = [check.word for check in self.found]
-        return max(words, key=_WORDS.index, default="not checked")
 
     def to_frame(self, backend: str | None = None) -> Any:
         """A row a check: check, code, word, sentence, rows; of "pandas", "polars" or "pyarrow"."""

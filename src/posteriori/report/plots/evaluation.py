@@ -31,9 +31,6 @@ REJECT = "reject"
 _DIGITS = 13
 """Expected losses that are equal to so many decimals of the largest are equal."""
 
-_DARK = 0.715
-"""The share from which on white text has more contrast on its shade than black text."""
-
 
 def calibration(
     y: Any,
@@ -327,7 +324,7 @@ def confusion(
     for (k, a), count in np.ndenumerate(counts):
         number = f"{count:.0f}" if count == round(count) else f"{count:.4g}"
         number += "" if not has_costs else f"\ncost {costs[k, a]:.4g}"
-        axes.text(a, k, number, color="white" if share[k, a] > _DARK else "black", **look)
+        axes.text(a, k, number, color="white" if share[k, a] > 0.7 else "black", **look)
     style.set_ticks(axes, list(map(str, actions)))
     axes.set_yticks(range(len(names)), list(map(str, names)))
     axes.set(xlabel="action", ylabel="true class (shade: share of its rows)")
