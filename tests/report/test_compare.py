@@ -130,9 +130,9 @@ def test_formulas_need_their_frame_and_their_target(frame):
 # --- Evidence, BIC and AIC ------------------------------------------------------------------------
 
 
-def test_criteria_are_those_of_the_fit_to_all_rows():
+def test_criteria_are_those_of_the_fit_to_all_rows_for_likelihoods_of_the_classes():
     models = {"mode": LogisticRegression(), "mean": BayesianLogisticRegression()}
-    found = table(models)
+    found = table(models | {"density": GaussianClassifier()})
     for name, model in models.items():
         fitted = model.fit(CELLS, TUMOURS)
         assert row(found, name).aic == pytest.approx(fitted.aic_, rel=1e-12)
@@ -141,13 +141,8 @@ def test_criteria_are_those_of_the_fit_to_all_rows():
     assert row(found, "mean").log_evidence == pytest.approx(models["mean"].log_evidence_, rel=1e-12)
     assert np.isnan(row(found, "mode").log_evidence)
     assert "Evidence needs a proper prior" in row(found, "mode").note
-
-
-def test_a_density_of_x_has_no_criteria():
-    both = table({"p(t|x)": LogisticRegression(), "p(x,t)": GaussianClassifier()})
-    assert np.isfinite(row(both, "p(t|x)").bic)
-    assert row(both, "p(x,t)")[BLANK].isna().all()
-    assert "its likelihood is p(x, t), not p(t|x)" in row(both, "p(x,t)").note
+    assert row(found, "density")[BLANK].isna().all()
+    assert "its likelihood is p(x, t), not p(t|x)" in row(found, "density").note
 
 
 # --- Rows, weights and folds ----------------------------------------------------------------------
@@ -191,19 +186,13 @@ def test_a_class_that_a_fold_lacks_has_probability_zero_in_it():
 
 
 def test_a_model_without_probabilities_has_its_accuracy_at_the_end():
-    last = table([LeastSquaresClassifier(), LogisticRegression(prior=1.0)]).iloc[-1]
+    found = table([LeastSquaresClassifier(), NaiveBayes(), NaiveBayes()])
+    assert found.model.tolist() == ["NaiveBayes()", "NaiveBayes() #2", "LeastSquaresClassifier()"]
+    last = found.iloc[-1]
     predicted = cross_val_predict(LeastSquaresClassifier(), CELLS, TUMOURS, cv=FOLDS)
-    assert last.model == "LeastSquaresClassifier()"
     assert last.accuracy == np.mean(predicted == TUMOURS)
     assert last[["log_score", "difference", "brier", "calibration_error"]].isna().all()
     assert last.note.startswith("gives no probabilities")
-
-
-def test_equal_models_have_different_names():
-    assert sorted(table([NaiveBayes(), NaiveBayes()], cv=2).model) == [
-        "NaiveBayes()",
-        "NaiveBayes() #2",
-    ]
 
 
 # --- Text, HTML and errors ------------------------------------------------------------------------
@@ -212,14 +201,17 @@ def test_equal_models_have_different_names():
 def test_the_comparison_is_a_text_and_an_html_table():
     name = "a model with a name that is longer than any page is wide, which is not shortened at all"
     found = compare({name: LogisticRegression(prior=1.0), "<naive>": NaiveBayes()}, CELLS, TUMOURS)
-    text, html, frame = repr(found), found._repr_html_(), found.to_frame()
+    text, html = repr(found), found._repr_html_()
     assert text.splitlines()[0] == "Cross-validation of 569 rows, 5 folds"
     assert text.splitlines()[2].split()[:4] == ["log", "score", "std", "error"]
-    for each in frame.itertuples():
+    for each in found.to_frame().itertuples():
         assert f"{each.model} " in text
         assert all(f"{each.log_score:.4f}" in page for page in (text, html))
     assert "* <naive>: no evidence, BIC or AIC" in text
     assert "<td>&lt;naive&gt;</td>" in html
+
+
+PIPE = make_pipeline(Theirs())
 
 
 @pytest.mark.parametrize(
@@ -230,18 +222,10 @@ def test_the_comparison_is_a_text_and_an_html_table():
         ({"models": [GLM(family="poisson")]}, ParameterError, "not a classifier"),
         ({"cv": RepeatedStratifiedKFold(n_splits=2, n_repeats=2)}, ParameterError, "than once"),
         ({"X": "cells.csv"}, ParameterError, "To read files, pass scan"),
-        (
-            {"X": scan(pd.DataFrame({"a": [0, 1]}))},
-            ParameterError,
-            "rows in memory.* a sample of the rows",
-        ),
+        ({"X": scan(pd.DataFrame({"a": [0, 1]}))}, ParameterError, "rows in memory.* a sample"),
         ({"y": None}, LabelError, "requires y"),
         ({"y": np.eye(2)[TUMOURS]}, LabelError, "soft labels"),
-        (
-            {"models": {"p": make_pipeline(Theirs())}, "sample_weight": np.ones(569)},
-            ValueError,
-            "sample_weight",
-        ),
+        ({"models": {"p": PIPE}, "sample_weight": np.ones(569)}, ValueError, "sample_weight"),
     ],
 )
 def test_what_cannot_be_compared_is_a_named_error(given, error, words):
