@@ -157,19 +157,19 @@ def test_a_bin_is_a_level_of_a_categorical_column_and_rare_levels_share_the_last
     assert words(ax) == ["c", "b", "other levels"]  # in their order
     parts = [levels == "c", levels == "b", (levels == "a") | (levels == "d")]
     assert_allclose(drawn(ax)[0][:, 1], [gap[part].mean() for part in parts])
+    gaps = pd.DataFrame({"p": X[:, 0], "group": ["a", None] * 50})
+    assert words(residuals(MODEL, gaps, y, column="group")) == ["a", "missing"]
 
 
 def test_what_has_no_residuals_is_named(rows):
     X, y = rows
     gaps = np.where(X > 98, np.nan, X)
-    levels = pd.DataFrame({"p": X[:, 0], "group": ["a", None] * 50})
     for model, table, given, error, text in (
         (MODEL, X, {"column": "age"}, ColumnNameError, "no column 'age'"),
         (MODEL, X, {"label": "maybe"}, ParameterError, "no class 'maybe'"),
         (MODEL, X, {"bins": 0}, ParameterError, "bins=0"),
         (Known(["maybe", "no", "yes"]), X, {}, ParameterError, "3 classes"),
         (MODEL, gaps, {"column": 1}, MissingValueError, "missing or infinite"),
-        (MODEL, levels, {"column": "group"}, MissingValueError, "Row 1 of column 'group'"),
     ):
         with pytest.raises(error, match=text):
             residuals(model, table, y, **given)

@@ -171,7 +171,7 @@ def test_actions_have_grey_regions_and_classes_keep_their_colours(legend):
 
 def test_what_has_no_plane_or_surface_is_named(iris, mails):
     X, y = iris
-    model, one = GaussianClassifier().fit(X, y), FisherDiscriminant(n_components=1).fit(X, y)
+    model = GaussianClassifier().fit(X, y)
     two = {"columns": (0, 1)}
     for given, error, words in (
         ({"columns": ("petal", 0)}, ColumnNameError, "no column 'petal'"),
@@ -179,7 +179,6 @@ def test_what_has_no_plane_or_surface_is_named(iris, mails):
         ({}, ParameterError, "two columns, not 4"),
         ({**two, "plane": "fisher"}, ParameterError, "exclude each other"),
         ({"plane": "pca"}, ParameterError, "plane='pca'"),
-        ({"plane": one}, ParameterError, "two components"),
         ({**two, "y": np.full(150, "rose")}, LabelError, "rose"),
         ({**two, "label": None}, ParameterError, "3 classes, and label"),
         ({"plane": "fisher", "X": X.mask(X > 7.5)}, MissingValueError, "missing"),

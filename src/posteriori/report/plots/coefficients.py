@@ -146,8 +146,15 @@ def prior_and_posterior(
     >>> [text.get_text() for text in ax.get_legend().get_texts()]
     ['prior: mean 0, sd 1', 'posterior: mean 0.767, sd 0.547']
     """
-    k, flat = _position(model, term, label)
-    found, prior = model.posterior_, _prior(model)
+    found, prior, labels = model.posterior_, _prior(model), model.classes_.tolist()
+    terms = found.coefficient_map.terms
+    check_choice("term", term, terms)
+    if len(labels) == 2 and label not in (None, labels[1]):
+        raise ParameterError(
+            f"The coefficients of two classes are those of {labels[1]!r}.", "Leave label out."
+        )
+    k = 0 if len(labels) == 2 else class_place(label, model.classes_)
+    flat = k * len(terms) + terms.index(term)
     mean, sd = found.mean[flat], found.standard_deviation[flat]
     prior_mean, prior_sd = prior.mean[flat], prior.standard_deviation[flat]
     wide = np.array([prior_mean - 3 * prior_sd, prior_mean + 3 * prior_sd])
@@ -167,25 +174,10 @@ def prior_and_posterior(
         axes.hist(found.draws[..., flat].ravel(), 30, density=True, label=text, **filled)
     axes.axvline(0.0, color=style.GREY, linewidth=1, zorder=0)
     axes.set(xlim=(x[0], x[-1]), ylim=(0, None), ylabel="density")
-    of_class = "" if len(model.classes_) == 2 else f", class {model.classes_.tolist()[k]}"
+    of_class = "" if len(labels) == 2 else f", class {labels[k]}"
     axes.set_xlabel(f"coefficient of {term}{of_class}")
     style.add_legend(axes)
     return axes
-
-
-def _position(model: BayesianLogisticRegression, term: str, label: Any) -> tuple[int, int]:
-    """The positions of the class and of its coefficient of the term."""
-    terms = model.posterior_.coefficient_map.terms
-    check_choice("term", term, terms)
-    labels = model.classes_.tolist()
-    if len(labels) > 2:
-        k = class_place(label, model.classes_)
-        return k, k * len(terms) + terms.index(term)
-    if label not in (None, labels[1]):
-        raise ParameterError(
-            f"The coefficients of two classes are those of {labels[1]!r}.", "Leave label out."
-        )
-    return 0, terms.index(term)
 
 
 def _prior(model: BayesianLogisticRegression) -> Posterior:

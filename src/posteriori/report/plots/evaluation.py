@@ -14,7 +14,7 @@ from posteriori.decision.calibration import binned_residuals, reliability_curve
 from posteriori.decision.decide import Decisions
 from posteriori.decision.loss import read_loss, read_reject_cost
 from posteriori.decision.probabilities import Labelled, read_labelled
-from posteriori.errors import MissingValueError, ParameterError, ShapeError
+from posteriori.errors import ParameterError, ShapeError
 from posteriori.inspection.effects import position_of
 from posteriori.report.plots import style
 from posteriori.rows.categories import is_missing
@@ -177,24 +177,16 @@ def _read_column(X: Any, column: Any) -> tuple[Table, int]:
 
 def _levels(table: Table, j: int, rows: Labelled, bins: int | None) -> tuple[Codes, list[str]]:
     """The codes (n,) of the levels of a column, and the name of each; in `bins` at most."""
-    codes, column = entries_of(table, j)[rows.row], table.schema.columns[j]
-    present = codes >= 0  # missing: negative, or NaN
-    if not present.all():
-        row = rows.row[present.argmin()]
-        raise MissingValueError(
-            f"Row {row} of {table.schema.describe(j)} is missing.", "Drop such rows."
-        )
-    codes = codes.astype(np.intp)
+    entries, column = entries_of(table, j)[rows.row], table.schema.columns[j]
     levels = column.levels if column.kind == "categorical" else (False, True)
-    total = np.bincount(codes, rows.weight, len(levels))
-    kept = np.flatnonzero(total)
-    others = bins is not None and bins < len(kept)
-    if others:
-        frequent = kept[np.argsort(-total[kept], kind="stable")]
-        kept = np.sort(frequent[: cast(int, bins) - 1])
-    position = np.full(len(levels), len(kept) if others else 0)
-    position[kept] = np.arange(len(kept))
-    return position[codes], [str(levels[i]) for i in kept] + ["other levels"] * others
+    names = [*map(str, levels), "missing", "other levels"]
+    codes = np.where(entries >= 0, entries, len(levels)).astype(np.intp)  # missing: -1, or NaN
+    total = np.bincount(codes, rows.weight, len(names))
+    frequent = np.argsort(-total, kind="stable")[: np.count_nonzero(total)]
+    if bins is not None and bins < len(frequent):
+        codes[np.isin(codes, frequent[bins - 1 :])] = len(names) - 1
+    kept, codes = np.unique(codes, return_inverse=True)
+    return codes, [names[i] for i in kept]
 
 
 def reject_curve(

@@ -157,7 +157,10 @@ def _read_plane(
         points, labels = style.numbers_of(table, pair), (names[pair[0]], names[pair[1]])
     else:
         values = style.numbers_of(table, range(len(names)))
-        points, labels = _components(X, y, plane), ("component 1", "component 2")
+        if isinstance(plane, str):
+            check_choice("plane", plane, ["fisher"])
+            plane = FisherDiscriminant(n_components=2).fit(X, y)
+        points, labels = np.asarray(plane.transform(X)), ("component 1", "component 2")
     low, high = points.min(axis=0), points.max(axis=0)
     margin = np.where(high > low, _MARGIN * (high - low), 1.0)
     horizontal, vertical = np.linspace(low - margin, high + margin, resolution).T
@@ -170,20 +173,6 @@ def _read_plane(
         new = dict(enumerate((centre + (grid - middle) @ back).T))
     shape = (resolution, resolution)
     return Plane(labels, points, horizontal, vertical, _rows_like(rows, table, new), shape)
-
-
-def _components(X: Any, y: Any, plane: Any) -> Array:
-    """The coordinates (n, 2) of the rows in the plane."""
-    if isinstance(plane, str):
-        check_choice("plane", plane, ["fisher"])
-        plane = FisherDiscriminant(n_components=2).fit(X, y)
-    points = np.asarray(plane.transform(X), dtype=np.float64)
-    if points.shape[1:] != (2,):
-        raise ParameterError(
-            f"plane.transform returns an array of shape {points.shape}.",
-            "Pass a plane with two components; Fisher's takes at least three classes.",
-        )
-    return points
 
 
 def _rows_like(X: Any, table: Table, new: dict[int, Array]) -> Any:
