@@ -594,7 +594,14 @@ def slopes(
     0   x0      1     0.159      0.022     0.115      0.202
     """
     rows = _effect_rows(model, X, level, sample_weight, offset)
-    places = _numeric_columns(rows.schema, columns)
+    kinds, places = [column.kind for column in rows.schema.columns], _places_of(rows, columns)
+    others = [j for j in places if kinds[j] != "numeric"]
+    if others and (columns is not None or len(others) == len(places)):
+        raise ParameterError(
+            f"There is no slope in {rows.schema.describe(others[0])}, which is {kinds[others[0]]}.",
+            "Use comparisons, which compare one level with another.",
+        )
+    places = [j for j in places if j not in others]
     terms = [{"term": rows.schema.names[j]} for j in places]
     return _frame(rows, at, average, _slope_effect(rows, places), terms, "derivative")
 
@@ -632,8 +639,11 @@ def _effect_rows(model: Any, X: Any, level: float, sample_weight: Any, offset: A
         raise ParameterError("sample_weight or offset was given without X.", "Pass X too.")
     last, transform = last_step(model)
     backend = (None if X is None else backend_of(X)) or getattr(last, "_frame_backend", None)
-    estimates = _estimates(model, last, level)
-    has_errors = not isinstance(estimates, ProbabilityEstimates)
+    has_errors = hasattr(last, "_inference")
+    estimates: Estimates = ProbabilityEstimates(model)
+    if has_errors:
+        kind = PosteriorEstimates if hasattr(last, "posterior_") else DeltaEstimates
+        estimates = kind.of(last, level)
     if X is None:
         X, rows = _rows_of_fit(model)
     else:
@@ -650,15 +660,6 @@ def _effect_rows(model: Any, X: Any, level: float, sample_weight: Any, offset: A
         return EffectRows(estimates, rows.table, *about)
     read = (lambda new: last._new_rows(transform(new))) if has_errors else None
     return EffectRows(estimates, user_table(model, X), *about, as_pickable(X), read)
-
-
-def _estimates(model: Any, last: Any, level: float) -> Estimates:
-    """The estimates by a fitted model with this last step."""
-    if hasattr(last, "posterior_"):
-        return PosteriorEstimates.of(last, level)
-    if hasattr(last, "_inference"):
-        return DeltaEstimates.of(last, level)
-    return ProbabilityEstimates(model)
 
 
 def user_table(model: Any, X: Any) -> Table:
@@ -745,24 +746,10 @@ def position_of(column: Any, names: Sequence[str]) -> int:
     return list(names).index(column)
 
 
-def _column_places(schema: Schema, columns: Any) -> list[int]:
+def _places_of(rows: EffectRows, columns: Any) -> list[int]:
     """Positions of the columns named, by one name or several; of all for None."""
-    if columns is None:
-        return list(range(len(schema)))
-    return [position_of(name, schema.names) for name in _as_list(columns)]
-
-
-def _numeric_columns(schema: Schema, columns: Any) -> list[int]:
-    """Those of the columns named that have slopes; an error if one was named that has none."""
-    places = _column_places(schema, columns)
-    others = [j for j in places if schema.columns[j].kind != "numeric"]
-    if others and (columns is not None or len(others) == len(places)):
-        raise ParameterError(
-            f"There is no slope in {schema.describe(others[0])}, which is "
-            f"{schema.columns[others[0]].kind}.",
-            "Use comparisons, which compare one level with another.",
-        )
-    return [j for j in places if j not in others]
+    names = rows.schema.names
+    return [position_of(name, names) for name in (names if columns is None else _as_list(columns))]
 
 
 def _levels(column: Column) -> tuple[Any, ...]:
@@ -773,7 +760,7 @@ def _levels(column: Column) -> tuple[Any, ...]:
 def _contrasts(rows: EffectRows, columns: Any, change: ChangeLike) -> list[Contrast]:
     """What is compared in each of the columns named."""
     found: list[Contrast] = []
-    for j in _column_places(rows.schema, columns):
+    for j in _places_of(rows, columns):
         column = rows.schema.columns[j]
         if column.kind == "numeric":
             found.append((j, *_numeric_change(rows, j, change)))

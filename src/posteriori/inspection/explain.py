@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import accumulate
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -30,7 +30,7 @@ from posteriori.rows.changes import entries_of
 from posteriori.rows.features import Table, as_frame, read_features
 from posteriori.rows.frames import backend_of, make_frame
 from posteriori.rows.in_memory import MemoryRows
-from posteriori.rows.schema import HandleUnknown, Schema
+from posteriori.rows.schema import HandleUnknown
 from posteriori.rows.target import read_offset
 from posteriori.typing import Array, Labels
 
@@ -164,7 +164,10 @@ def explain(
     check_is_fitted(last)
     X, rows = _one_row(model, last, transform, x)
     baseline, added, reference = _parts(last, rows)
-    names, values = [*_names(model, last, rows.schema)], _values(rows.table)
+    names, values = list(rows.schema.names), _values(rows.table)
+    if model is not last and not rows.schema.named:
+        with suppress(AttributeError, ValueError):  # a step may have no names
+            names = list(model[:-1].get_feature_names_out())
     given = offset_argument(last, offset)
     if given:
         own = np.reshape(offset, 1 if len(baseline) == 1 else (1, -1))
@@ -240,14 +243,6 @@ def _as_table(x: Any, names: Sequence[str] | None, backend: str | None) -> Any:
     return make_frame({name: [value] for name, value in zip(names, x, strict=True)}, backend)
 
 
-def _names(model: Any, last: Any, schema: Schema) -> tuple[str, ...]:
-    """The columns of the last step; of unnamed ones those that the steps before it give."""
-    if model is not last and not schema.named:
-        with suppress(AttributeError, ValueError):  # a step may have no names
-            return tuple(model[:-1].get_feature_names_out())
-    return schema.names
-
-
 def _parts(model: Any, rows: MemoryRows) -> tuple[Array, Array, str]:
     """Where the activations begin (A,), what the columns add (columns, A), and of which row."""
     block = rows.block()
@@ -262,7 +257,11 @@ def _parts(model: Any, rows: MemoryRows) -> tuple[Array, Array, str]:
             f"{type(model).__name__} has no columns whose contributions add up.",
             "Explain a linear model that has coef_, or NaiveBayes.",
         )
-    centre = _mean_row(model)
+    centre = getattr(model, "xbar_", None)
+    if hasattr(model, "_inference"):
+        centre = model._inference.coefficient_map.standard.centre
+    elif hasattr(model, "means_") and hasattr(model, "priors_"):
+        centre = model.priors_ @ model.means_ if np.isfinite(model.means_).all() else None
     reference = "all columns zero" if centre is None else "the mean row"
     centre = np.zeros(len(linear.weights)) if centre is None else centre
     check_finite(block, rows.schema)
@@ -272,15 +271,6 @@ def _parts(model: Any, rows: MemoryRows) -> tuple[Array, Array, str]:
     with np.errstate(invalid="ignore"):
         baseline = linear(centre[None])[0]
     return baseline, np.stack([each[at].sum(axis=0) for at in columns.positions]), reference
-
-
-def _mean_row(model: Any) -> Array | None:
-    """The mean of the design columns, where it is known."""
-    if hasattr(model, "_inference"):
-        return cast(Array, model._inference.coefficient_map.standard.centre)
-    if hasattr(model, "means_") and hasattr(model, "priors_") and np.isfinite(model.means_).all():
-        return cast(Array, model.priors_ @ model.means_)
-    return getattr(model, "xbar_", None)
 
 
 def _two(classes: Labels, a: Array, label: Any, against: Any) -> tuple[int, int]:

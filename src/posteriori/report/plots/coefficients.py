@@ -1,7 +1,7 @@
 """Coefficients with their intervals, priors and posteriors, and how a fit found them.
 
-Conventions: intervals (3, n, c) are estimates, low and high ends of n terms and c contrasts: one
-for two classes, K - 1 for more.
+Conventions: intervals (3, c, n) are estimates, low and high ends of c contrasts and n terms: one
+contrast for two classes, K - 1 for more.
 """
 
 from collections.abc import Sequence
@@ -61,40 +61,37 @@ def forest(
     ('log odds of class 1 per unit of the column\\nwith 95 % interval', ['x0'])
     """
     check_fraction("level", level)
-    known, classes, found = _intervals(model, level, odds_ratios)
-    if terms is None:
-        terms = [term for term in known if term != INTERCEPT]
-    terms = [terms] if isinstance(terms, str) else list(terms)
-    for term in terms:
-        check_choice("term", term, known)
-    found = found[:, [known.index(term) for term in terms]]
-    n, contrasts = found.shape[1:]
-    height = max(5.25, 1.2 + _TERM_HEIGHT * n * max(1.0, contrasts / 2))
-    axes = style.new_axes(ax, height, 7.0 + 0.07 * max(0, max(map(len, terms)) - 25))
-    _draw_intervals(axes, found, classes, odds_ratios)
-    points = 72 * axes.get_window_extent().height / axes.figure.dpi / n
-    axes.set_yticks(np.arange(n), terms, fontsize=min(10.0, 0.85 * points))
-    axes.set_ylim(n - 0.5, -0.5)
-    axes.set_xlabel(f"{_quantity(model, odds_ratios)}\nwith {100 * level:g} % interval")
-    if classes != [None]:
-        style.add_legend(axes, title=f"class, against {model.classes_.tolist()[0]}")
-    return axes
-
-
-def _intervals(
-    model: LikelihoodModel, level: float, odds_ratios: bool
-) -> tuple[list[str], list[Any], Array]:
-    """Terms, the classes of the contrasts ([None] for one contrast), and the intervals."""
     if not isinstance(model, LikelihoodModel):
         raise ParameterError(
             f"{type(model).__name__} has no coefficients with intervals.",
             "Pass a model that was fitted by likelihood, such as posteriori.LogisticRegression.",
         )
     model._check_odds(odds_ratios)
-    found = model._fitted_inference().table(getattr(model, "classes_", None), level)
-    terms, classes = list(dict.fromkeys(found.terms)), list(dict.fromkeys(found.classes or [None]))
-    columns = np.array([found.estimate, found.conf_low, found.conf_high])
-    return terms, classes, columns.reshape(3, len(classes), -1).transpose(0, 2, 1)
+    labels: Any = getattr(model, "classes_", None)
+    table = model._fitted_inference().table(labels, level)
+    known, classes = list(dict.fromkeys(table.terms)), list(dict.fromkeys(table.classes or [None]))
+    if terms is None:
+        terms = [term for term in known if term != INTERCEPT]
+    terms = [terms] if isinstance(terms, str) else list(terms)
+    for term in terms:
+        check_choice("term", term, known)
+    found = np.array([table.estimate, table.conf_low, table.conf_high])
+    found = found.reshape(3, len(classes), -1)[..., [known.index(term) for term in terms]]
+    n = len(terms)
+    height = max(5.25, 1.2 + _TERM_HEIGHT * n * max(1.0, len(classes) / 2))
+    axes = style.new_axes(ax, height, 7.0 + 0.07 * max(0, max(map(len, terms)) - 25))
+    _draw_intervals(axes, found, classes, odds_ratios)
+    points = 72 * axes.get_window_extent().height / axes.figure.dpi / n
+    axes.set_yticks(np.arange(n), terms, fontsize=min(10.0, 0.85 * points))
+    axes.set_ylim(n - 0.5, -0.5)
+    what = "coefficient"
+    if isinstance(model, LogisticRegression | BayesianLogisticRegression):
+        of = f" of class {labels[1]}" if len(labels) == 2 else ""
+        what = f"{'odds ratio' if odds_ratios else 'log odds'}{of} per unit of the column"
+    axes.set_xlabel(f"{what}\nwith {100 * level:g} % interval")
+    if table.classes is not None:
+        style.add_legend(axes, title=f"class, against {table.reference}")
+    return axes
 
 
 def _draw_intervals(axes: Axes, found: Array, classes: list[Any], odds_ratios: bool) -> None:
@@ -103,10 +100,9 @@ def _draw_intervals(axes: Axes, found: Array, classes: list[Any], odds_ratios: b
     ends = np.append(found[np.isfinite(found) & (abs(found) <= largest)], 0.0)
     margin = 0.06 * (ends.max() - ends.min()) or 1.0
     left, right = max(ends.min() - margin, -largest), min(ends.max() + margin, largest)
-    n, contrasts = found.shape[1:]
     for k, label in enumerate(classes):
-        heights = np.arange(n) + 0.6 * ((k + 0.5) / contrasts - 0.5)
-        middle, low, high = scale(np.clip(found[..., k], left, right))
+        heights = np.arange(found.shape[2]) + 0.6 * ((k + 0.5) / len(classes) - 0.5)
+        middle, low, high = scale(np.clip(found[:, k], left, right))
         axes.hlines(heights, low, high, color=style.colour_of(k), linewidth=1.8)
         axes.plot(middle, heights, label=str(label), **style.point_style(k))
     axes.axvline(scale(0.0), color=style.GREY, linewidth=1, zorder=0)
@@ -118,14 +114,6 @@ def _draw_intervals(axes: Axes, found: Array, classes: list[Any], odds_ratios: b
             axes.xaxis.set_major_formatter("{x:g}")
             axes.xaxis.set_minor_formatter(NullFormatter())
     axes.set_xlim(scale(left), scale(right))
-
-
-def _quantity(model: Any, odds: bool) -> str:
-    if not isinstance(model, LogisticRegression | BayesianLogisticRegression):
-        return "coefficient"
-    labels = model.classes_.tolist()
-    of = f" of class {labels[1]}" if len(labels) == 2 else ""
-    return f"{'odds ratio' if odds else 'log odds'}{of} per unit of the column"
 
 
 def prior_and_posterior(

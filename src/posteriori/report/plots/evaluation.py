@@ -290,7 +290,12 @@ def confusion(
     known = read_target(y, n)[0] if classes is None else as_vector(classes)
     codes, weight = style.codes_of(y, known, n), style.weights_of(sample_weight, n)
     found, price = read_loss(loss, known, n), read_reject_cost(reject_cost, n)
-    names, chosen = known.tolist(), _actions_of(decided, n)
+    given = as_vector(decided.action if isinstance(decided, Decisions) else decided)
+    if given.shape != (n,):
+        raise ShapeError(
+            f"decided has shape {given.shape} for {n} rows.", "Pass one action per row."
+        )
+    names, chosen = known.tolist(), [REJECT if is_missing(a) else a for a in given.tolist()]
     has_costs = loss is not None or price is not None
     actions = [*found.actions.tolist(), *([] if price is None else [REJECT])]
     others = [action for action in dict.fromkeys(chosen) if action not in actions]
@@ -323,13 +328,3 @@ def confusion(
     if has_costs:
         axes.set_title(f"total cost {costs.sum():.6g}, {costs.sum() / counts.sum():.3g} per row")
     return axes
-
-
-def _actions_of(decided: Any, n: int) -> list[Any]:
-    """The action of each row (n,), "reject" for rejected ones."""
-    chosen = as_vector(decided.action if isinstance(decided, Decisions) else decided)
-    if chosen.shape != (n,):
-        raise ShapeError(
-            f"decided has shape {chosen.shape} for {n} rows.", "Pass one action per row."
-        )
-    return [REJECT if is_missing(action) else action for action in chosen.tolist()]

@@ -171,17 +171,12 @@ def _read_plane(
         centre, middle = values.mean(axis=0), points.mean(axis=0)
         back = np.linalg.lstsq(points - middle, values - centre)[0]
         new = dict(enumerate((centre + (grid - middle) @ back).T))
-    shape = (resolution, resolution)
-    return Plane(labels, points, horizontal, vertical, _rows_like(rows, table, new), shape)
-
-
-def _rows_like(X: Any, table: Table, new: dict[int, Array]) -> Any:
-    """Rows of the type of X with these columns (m,), the others at their typical values."""
-    m = len(next(iter(new.values())))
-    others = set(range(len(table.schema))) - set(new)
-    filled = new | {j: np.full(m, _typical(table, j)) for j in others}
-    changes = [_replace_by(own, j) for j, own in filled.items()]
-    return changed_table(pick_rows(X, np.resize(np.arange(table.n_rows), m)), table, changes)
+    others = set(range(len(names))) - set(new)
+    new |= {j: np.full(len(grid), _typical(table, j)) for j in others}
+    changes = [_replace_by(own, j) for j, own in new.items()]
+    start = pick_rows(rows, np.resize(np.arange(table.n_rows), len(grid)))
+    grid_rows, shape = changed_table(start, table, changes), (resolution, resolution)
+    return Plane(labels, points, horizontal, vertical, grid_rows, shape)
 
 
 def _replace_by(new: Array, j: int) -> Change:
