@@ -212,37 +212,25 @@ def test_the_last_step_of_a_pipeline_is_explained(last):
         assert set(found.terms) == set(pipe[:-1].get_feature_names_out())
 
 
-@pytest.mark.parametrize(
-    ("x", "error", "words"),
-    [
-        (FRAME[:2], ShapeError, "2 rows"),
-        ({"age": 1.0, "sex": "f"}, ColumnNameError, "smoker"),
-        ({"age": 1.0, "sex": "x", "smoker": True}, LevelError, "'x'"),
-        ({"age": np.nan, "sex": "f", "smoker": True}, MissingValueError, "age"),
-        ([1.0, "f", True, 2.0], ShapeError, "4 entries"),
-    ],
-)
-def test_a_row_that_cannot_be_explained_is_named(x, error, words):
-    with pytest.raises(error, match=words):
-        LogisticRegression().fit(FRAME, SICK).explain(x)
+SAME, NO_PRIOR = {"label": 0, "against": 0}, GaussianClassifier(priors=[0.0, 0.5, 0.5])
 
 
 @pytest.mark.parametrize(
-    ("model", "given", "error", "words"),
+    ("model", "rows", "x", "given", "error", "words"),
     [
-        (GaussianClassifier(covariance="full"), {}, NotLinearError, "linear"),
-        (OneVersusRest(), {}, NotLinearError, "add up"),
-        (GaussianNB(), {}, NotLinearError, "add up"),
-        (LogisticRegression(), {"label": "maybe"}, ParameterError, "no class 'maybe'"),
-        (LogisticRegression(), {"label": 0, "against": 0}, ParameterError, "against itself"),
-        (
-            GaussianClassifier(priors=[0.0, 0.5, 0.5]),
-            {"label": 0, "against": 1},
-            DomainError,
-            "mean row is infinite: one of the classes has the prior",
-        ),
+        (LogisticRegression(), (FRAME, SICK), FRAME[:2], {}, ShapeError, "2 rows"),
+        (LogisticRegression(), (FRAME, SICK), {"age": 1.0}, {}, ColumnNameError, "'sex'"),
+        (LogisticRegression(), (FRAME, SICK), [1.0, "x", True], {}, LevelError, "'x'"),
+        (LogisticRegression(), (FRAME, SICK), [np.nan, "f", True], {}, MissingValueError, "age"),
+        (LogisticRegression(), (FRAME, SICK), [1.0, "f", True, 2.0], {}, ShapeError, "4 entries"),
+        (GaussianClassifier(covariance="full"), (X3, Y3), X3[0], {}, NotLinearError, "linear"),
+        (OneVersusRest(), (X3, Y3), X3[0], {}, NotLinearError, "add up"),
+        (GaussianNB(), (X3, Y3), X3[0], {}, NotLinearError, "add up"),
+        (LogisticRegression(), (X3, Y3), X3[0], {"label": "maybe"}, ParameterError, "no class"),
+        (LogisticRegression(), (X3, Y3), X3[0], SAME, ParameterError, "against itself"),
+        (NO_PRIOR, (X3, Y3), X3[0], {"label": 0}, DomainError, "mean row is infinite"),
     ],
 )
-def test_what_has_no_parts_is_named(model, given, error, words):
+def test_what_cannot_be_explained_is_named(model, rows, x, given, error, words):
     with pytest.raises(error, match=words):
-        explain(model.fit(X3, Y3), X3[0], **given)
+        explain(model.fit(*rows), x, **given)

@@ -91,16 +91,16 @@ def test_classifiers_of_pairs_are_listed_one_by_one():
     assert "not all of its classifiers are linear" in repr(curved)
 
 
-def test_tables_of_wrappers_are_those_of_the_model_inside():
+@pytest.mark.parametrize("wrapper", [DecidingClassifier, CalibratedClassifier, NoveltyDetector])
+def test_tables_of_wrappers_are_those_of_the_model_inside(wrapper):
     inner = GaussianClassifier().fit(FLOWERS, KINDS)
-    for wrapper in (DecidingClassifier, CalibratedClassifier, NoveltyDetector):
-        model = wrapper(GaussianClassifier()).fit(FLOWERS, KINDS)
-        assert model.tidy().equals(inner.tidy())
-        assert str(model.summary()).startswith(f"{wrapper.__name__}, fitted")
-        table, p = model.augment(FLOWERS, KINDS), model.predict_proba(FLOWERS)
-        assert_allclose(table["p_virginica"], p[:, 2], rtol=1e-9)
-        mean = model.predictions(FLOWERS, average=True)["estimate"]
-        assert_allclose(mean, p.mean(axis=0), rtol=1e-9)
+    model = wrapper(GaussianClassifier()).fit(FLOWERS, KINDS)
+    assert model.tidy().equals(inner.tidy())
+    assert str(model.summary()).startswith(f"{wrapper.__name__}, fitted")
+    p = model.predict_proba(FLOWERS)
+    assert_allclose(model.augment(FLOWERS, KINDS)["p_virginica"], p[:, 2], rtol=1e-9)
+    mean = model.predictions(FLOWERS, average=True)["estimate"]
+    assert_allclose(mean, p.mean(axis=0), rtol=1e-9)
 
 
 def test_a_repr_says_what_was_fitted_and_what_to_bear_in_mind():
@@ -112,19 +112,16 @@ def test_a_repr_says_what_was_fitted_and_what_to_bear_in_mind():
 
 
 def test_augmented_rows_keep_their_kind_and_their_index():
-    part = FLOWERS.iloc[[7, 3]]
     model = LogisticRegression(prior=1.0).fit(FLOWERS, KINDS)
-    assert model.augment(part).index.tolist() == [7, 3]
-    other = pl.DataFrame({name: FLOWERS[name].to_numpy() for name in FLOWERS})
-    assert isinstance(LogisticRegression(prior=1.0).fit(other, KINDS).augment(other), pl.DataFrame)
+    assert model.augment(FLOWERS.iloc[[7, 3]]).index.tolist() == [7, 3]
+    assert isinstance(model.augment(pl.from_pandas(FLOWERS)), pl.DataFrame)
     bare = Perceptron(averaged=True).fit(X.to_numpy(), Y).augment(X.to_numpy())
     assert list(bare.columns) == ["x0", "x1", "x2", "predicted"]
     theirs = GaussianNB().fit(FLOWERS, KINDS)
     losses = augment(theirs, FLOWERS, KINDS)["log_loss"]
     assert_allclose(losses.mean(), log_loss(KINDS, theirs.predict_proba(FLOWERS)))
-    named = X.rename(columns={"PSI": "predicted"})
     with pytest.raises(ColumnNameError, match="'predicted' already"):
-        LogisticRegression().fit(named, Y).augment(named)
+        model.augment(FLOWERS.assign(predicted=1))
     soft = np.column_stack([1 - 0.25 * Y, 0.25 * Y])
     model = LogisticRegression().fit(X, Y)
     expected = -(soft * model.predict_log_proba(X)).sum(axis=1)
