@@ -34,6 +34,7 @@ from posteriori import (
 from posteriori.errors import (
     ColumnNameError,
     DomainError,
+    InferenceError,
     LevelError,
     MissingValueError,
     ParameterError,
@@ -359,6 +360,11 @@ def test_models_that_have_no_rows_ask_for_them():
         with pytest.raises(ParameterError, match="not kept in memory the rows"):
             model.slopes()
     assert_allclose(_numbers(again.slopes(X)), _numbers(fitted.slopes()), rtol=1e-12)
+    large = np.random.default_rng(0).normal(size=(600_000, 2))
+    edited = LogisticRegression(tol=1e-3).fit(large, large[:, 0] + large[::-1, 1] > 0)
+    large[::2] += 1
+    with pytest.raises(InferenceError, match="changed"):
+        edited.slopes()
 
 
 @pytest.mark.parametrize(

@@ -646,20 +646,20 @@ def _effect_rows(model: Any, X: Any, level: float, sample_weight: Any, offset: A
         estimates = kind.of(last, level)
     if X is None:
         X, rows = _rows_of_fit(model)
+        table = rows.table if X is None else user_table(model, X)
     else:
-        rows = MemoryRows(user_table(model, X))
-        if has_errors:
-            rows = last._rows_with(transform(X), offset)
-        else:
-            offset_argument(model, offset)
+        table = user_table(model, X)
+        offset_argument(last, offset)
+        rows = last._rows_with(transform(X), offset) if has_errors else MemoryRows(table)
         rows = replace(rows, weight=read_weight(sample_weight, rows.n_rows))
     weight = np.ones(rows.n_rows) if rows.weight is None else rows.weight
-    classes = getattr(last, "classes_", None)
-    about = weight, rows.offset, classes, backend
+    found = EffectRows(
+        estimates, table, weight, rows.offset, getattr(last, "classes_", None), backend
+    )
     if has_errors and last is model and last.formula_ is None:
-        return EffectRows(estimates, rows.table, *about)
+        return found
     read = (lambda new: last._new_rows(transform(new))) if has_errors else None
-    return EffectRows(estimates, user_table(model, X), *about, as_pickable(X), read)
+    return replace(found, X=as_pickable(X), read=read)
 
 
 def user_table(model: Any, X: Any) -> Table:
@@ -672,17 +672,18 @@ def user_table(model: Any, X: Any) -> Table:
 
 def _rows_of_fit(model: Any) -> tuple[Any, MemoryRows]:
     """The data of the formula of a fit, if any, and the rows that the model was fitted to."""
+    rows, formula = None, getattr(model, "formula_", None)
     with suppress(AttributeError, InferenceError):  # no likelihood, or a copy without rows
-        rows, formula = model._inference.objective.rows, model.formula_
-        updated = getattr(model, "_earlier", None) and model._earlier.n_fits
-        data = None if formula is None else formula.data
-        if rows.in_memory and not updated and (formula is None or data is not None):
-            model._inference.goodness.check_rows()
-            return data, rows
-    raise ParameterError(
-        f"This {type(model).__name__} has not kept in memory the rows that it was fitted to.",
-        "Pass X: the rows to average over.",
-    )
+        rows = model._inference.objective.rows
+    updated = hasattr(model, "_earlier") and model._earlier.n_fits
+    lost = updated or (formula is not None and formula.data is None)
+    if rows is None or not rows.in_memory or lost:
+        raise ParameterError(
+            f"This {type(model).__name__} has not kept in memory the rows that it was fitted to.",
+            "Pass X: the rows to average over.",
+        )
+    model._inference.goodness.check_rows()
+    return None if formula is None else formula.data, rows
 
 
 def _slope_effect(rows: EffectRows, columns: Sequence[int]) -> Effect:
