@@ -462,20 +462,17 @@ def passes_text(model: Any) -> tuple[tuple[str, str], ...]:
 def linear_columns(model: Any) -> dict[str, list[Any]]:
     """`coef_` and `intercept_` of a linear model: term, class (for more than two), estimate."""
     slopes = np.atleast_2d(model.coef_)
+    if hasattr(model, "schema_"):
+        terms = Columns(model.schema_).names
+    else:
+        given = getattr(model, "feature_names_in_", range(model.n_features_in_))
+        terms = tuple(name if isinstance(name, str) else f"x{name}" for name in given)
     W = np.column_stack([np.broadcast_to(model.intercept_, len(slopes)), slopes])
-    columns = {"term": [INTERCEPT, *_terms(model)] * len(W), "estimate": W.ravel().tolist()}
+    columns = {"term": [INTERCEPT, *terms] * len(W), "estimate": W.ravel().tolist()}
     if len(slopes) == 1:
         return columns
     labels = np.repeat(model.classes_, W.shape[1]).tolist()
     return {"term": columns["term"], "class": labels, "estimate": columns["estimate"]}
-
-
-def _terms(model: Any) -> tuple[str, ...]:
-    """The names of the coefficients of any fitted model."""
-    if hasattr(model, "schema_"):
-        return Columns(model.schema_).names
-    names = getattr(model, "feature_names_in_", range(model.n_features_in_))
-    return tuple(name if isinstance(name, str) else f"x{name}" for name in names)
 
 
 def augment(

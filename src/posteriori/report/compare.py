@@ -22,7 +22,7 @@ from posteriori.models.base import inside
 from posteriori.models.likelihood_model import LikelihoodModel
 from posteriori.rows.formula import read_formula
 from posteriori.rows.frames import as_pickable, backend_of, count_rows, pick_rows
-from posteriori.rows.in_memory import check_aligned, is_memory_rows
+from posteriori.rows.in_memory import check_aligned
 from posteriori.rows.scan import is_source
 from posteriori.rows.target import as_vector, encode, read_target, read_weight
 from posteriori.typing import Array, Codes, Labels
@@ -147,7 +147,7 @@ def _named(models: Mapping[str, Any] | Iterable[Any]) -> dict[str, Any]:
 
 
 def _read(models: Mapping[str, Any], X: Any, y: Any, sample_weight: Any) -> _Rows:
-    if is_source(X) or is_memory_rows(X):
+    if is_source(X):
         raise ParameterError(
             f"compare works on rows in memory, and X is a {type(X).__name__}.",
             "Pass an array or a data frame, such as a sample of the rows.",

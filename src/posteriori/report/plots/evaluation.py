@@ -138,7 +138,12 @@ def residuals(
     along, words = f"predicted probability of class {name}", None
     values: Any = p
     if column is not None:
-        table, j = _read_column(X, column)
+        frame = as_frame(X)
+        if frame is not None:  # of which no other column is read
+            X = frame[:, [position_of(column, frame.columns)]].to_native()
+            column = 0
+        table = read_features(X)
+        j = position_of(column, table.schema.names)
         along = table.schema.names[j]
         if table.schema.columns[j].kind == "numeric":
             values = style.numbers_of(table, [j])[rows.row, 0]
@@ -163,16 +168,6 @@ def residuals(
     axes.set(xlabel=along, ylabel=f"mean of outcome - probability, class {name}")
     style.add_legend(axes)
     return axes
-
-
-def _read_column(X: Any, column: Any) -> tuple[Table, int]:
-    """A table that has the column, and its position there; of a frame no other column is read."""
-    frame = as_frame(X)
-    if frame is None:
-        table = read_features(X)
-        return table, position_of(column, table.schema.names)
-    j = position_of(column, frame.columns)
-    return read_features(frame[:, [j]].to_native()), 0
 
 
 def _levels(table: Table, j: int, rows: Labelled, bins: int | None) -> tuple[Codes, list[str]]:
