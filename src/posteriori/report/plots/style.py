@@ -63,7 +63,7 @@ def new_axes(ax: Axes | None, height: float = 5.25, width: float = 7.0) -> Axes:
 def add_legend(axes: Axes, *others: Axes, **settings: Any) -> None:
     """One legend of all plots on these Axes (and on `others`), each label once: above, or at `loc`.
 
-    The place never depends on what is drawn, as matplotlib's search for one is slow.
+    Never at "best": matplotlib's search for that place is slow where many rows are drawn.
     """
     found: dict[str, Any] = {}
     for each in (axes, *others):
