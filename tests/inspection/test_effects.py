@@ -12,8 +12,7 @@ import statsmodels.api as sm
 from numpy.testing import assert_allclose
 from scipy import sparse
 from scipy.stats import norm
-from sklearn.ensemble import GradientBoostingClassifier, RandomForestClassifier
-from sklearn.linear_model import LogisticRegression as TheirLogistic
+from sklearn.ensemble import GradientBoostingClassifier
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.neural_network import MLPClassifier
@@ -25,11 +24,9 @@ from posteriori import (
     GLM,
     BayesianLogisticRegression,
     GaussianClassifier,
-    LeastSquaresClassifier,
     LogisticRegression,
     NaiveBayes,
     OneVersusOne,
-    OneVersusRest,
     ProbitRegression,
     ThresholdRegression,
     scan,
@@ -37,6 +34,7 @@ from posteriori import (
 from posteriori.errors import (
     ColumnNameError,
     DomainError,
+    InferenceError,
     LevelError,
     MissingValueError,
     ParameterError,
@@ -44,9 +42,6 @@ from posteriori.errors import (
 from posteriori.inspection.effects import comparisons, predict_interval, predictions, slopes
 
 EXACT = {"tol": 1e-10}
-RANDOM = np.random.default_rng(8)
-STEPPED = RANDOM.normal(size=(200, 3))
-STEPPED = STEPPED, 2 * STEPPED[:, 0] - STEPPED[:, 1] + RANDOM.logistic(size=200) > 0
 
 
 def _rows(n=200, d=3, classes=2, seed=0):
@@ -140,7 +135,7 @@ def test_errors_are_those_of_numerical_derivatives_in_the_coefficients(model, me
     assert_allclose(found[:, 1], np.sqrt(np.diag(J @ C @ J.T)), rtol=1e-6)
 
 
-def _by_differences(model, X, j, h):
+def _by_differences(model, X, j, h=1e-3):
     step = h * np.eye(X.shape[1])[j]
     p = model.predict_proba
     return (8 * (p(X + step) - p(X - step)) - (p(X + 2 * step) - p(X - 2 * step))) / (12 * h)
@@ -152,16 +147,16 @@ def _by_differences(model, X, j, h):
         LogisticRegression(prior=1.0),
         GaussianClassifier(covariance="full"),
         OneVersusOne(estimator=LogisticRegression(prior=1.0)),
-        TheirLogistic(),
+        MLPClassifier((8,), activation="tanh", max_iter=2000, random_state=0),
     ],
-    ids=lambda model: " ".join(repr(model).split()),
+    ids=lambda model: type(model).__name__,
 )
 def test_slopes_are_the_derivatives_of_predict_proba(model):
     X, y = _rows(classes=3)
     X = X + 1e-3 * np.random.default_rng(2).normal(size=X.shape)
     model.fit(X, y)
     table, rows = slopes(model, X), slopes(model, X[:7], columns="x1", average=False)
-    each = [_by_differences(model, X, j, 1e-3) for j in range(3)]
+    each = [_by_differences(model, X, j) for j in range(3)]
     assert_allclose(table["estimate"], np.ravel(np.mean(each, axis=1)), rtol=1e-6, atol=1e-9)
     assert_allclose(rows["estimate"], each[1][:7].ravel(), rtol=1e-6, atol=1e-8)
 
@@ -199,48 +194,43 @@ def test_the_delta_method_agrees_with_draws_of_the_coefficients(classes):
     X, y = _rows(n=400, classes=classes)
     delta = LogisticRegression(prior=1.0).fit(X, y)
     drawn = BayesianLogisticRegression(prior=1.0).fit(X, y)
-    for ask in ("slopes", "comparisons"):
-        by_delta, by_draws = getattr(delta, ask)(), getattr(drawn, ask)()
+    for ask in (slopes, comparisons):
+        by_delta, by_draws = ask(delta), ask(drawn)
         # A thousand draws know a deviation to 2 %; the curvature that one ignores is as small.
         assert_allclose(by_draws["std_error"], by_delta["std_error"], rtol=0.12)
         away = abs(by_draws["estimate"] - by_delta["estimate"]) / by_delta["std_error"]
         assert away.max() < 0.3
-        assert (by_draws["conf_low"] < by_draws["estimate"]).all()
         assert not {"statistic", "p_value"} & set(by_draws)
 
 
 def test_a_weight_of_two_is_the_row_twice_and_sparse_rows_are_dense_ones():
     X, y = _rows(n=80)
     weight = np.random.default_rng(5).integers(0, 3, len(X))
+    again = np.repeat(np.arange(80), weight)
     weighted = LogisticRegression(**EXACT).fit(X, y, sample_weight=weight)
-    twice = LogisticRegression(**EXACT).fit(np.repeat(X, weight, axis=0), np.repeat(y, weight))
-    X3, y3 = _rows(classes=3)
-    X3 = X3 * (np.random.default_rng(0).random(X3.shape) < 0.4)
-    model = LogisticRegression().fit(X3, y3)
-    for ask, given in (
-        (slopes, {"at": "mean"}),
-        (comparisons, {"change": "sd"}),
-        (comparisons, {"change": "iqr"}),
-    ):
+    twice = LogisticRegression(**EXACT).fit(X[again], y[again])
+    model = LogisticRegression().fit(X, y)
+    for ask, given in ((slopes, {"at": "mean"}), (comparisons, {"change": "sd"})):
         assert_allclose(_numbers(ask(weighted, **given)), _numbers(ask(twice, **given)), rtol=1e-8)
-        if given != {"change": "iqr"}:
-            found, dense = ask(model, sparse.csr_array(X3), **given), ask(model, X3, **given)
-            assert_allclose(_numbers(found), _numbers(dense), rtol=1e-8, atol=1e-12)
+        found = ask(model, sparse.csr_array(X), **given)
+        assert_allclose(_numbers(found), _numbers(ask(model, X, **given)), rtol=1e-8, atol=1e-12)
+    quartiles = [ask.comparisons(change="iqr")["estimate"] for ask in (weighted, twice)]
+    assert_allclose(*quartiles, rtol=1e-8)
 
 
 @pytest.mark.parametrize("model", [LogisticRegression(), NaiveBayes()], ids=repr)
-@pytest.mark.parametrize("kind", ["pandas", "polars"])
-def test_levels_and_booleans_are_compared_with_the_first(model, kind):
+def test_levels_and_booleans_are_compared_with_the_first(model):
     frame, y = _frame()
+    polars = isinstance(model, NaiveBayes)
 
     def rows(frame):
-        return frame if kind == "pandas" else pl.from_pandas(frame.astype({"region": str}))
+        return pl.from_pandas(frame.astype({"region": str})) if polars else frame
 
     table = model.fit(rows(frame), y).comparisons(rows(frame))
     assert type(table) is type(rows(frame))
     seen = list(zip(table["term"], table["contrast"], strict=True))
     assert seen[:2] == [("age", "+1"), ("bmi", "+1")]
-    first, *others = "wns" if kind == "pandas" else "nsw"
+    first, *others = "nsw" if polars else "wns"
     pairs = [("sex", "f", "m"), ("smoker", False, True), *(("region", first, o) for o in others)]
     assert seen[2:] == [(term, f"{low} to {high}") for term, low, high in pairs]
     for (term, *ends), estimate in zip(pairs, list(table["estimate"])[2:], strict=True):
@@ -263,12 +253,9 @@ def test_chosen_values_are_set_in_all_rows_and_averaged():
     assert list(table["at_age"]) == [30, 60, 30, 60]
     expected = [mean(sex=sex, age=age) for sex in "fm" for age in (30, 60)]
     assert_allclose(table["estimate"], expected, rtol=1e-12)
-    p = model.predict_proba(X.assign(smoker=True))
-    slope = (p[:, 0] * p[:, 1]).mean() * model.coef_[0, 0]
-    assert_allclose(model.slopes(columns="age", at={"smoker": True})["estimate"], [slope])
-    table = model.comparisons(columns="age", change=10, at={"sex": ["f", "m"]})
-    expected = [mean(sex=sex, age=X.age + 10) - mean(sex=sex) for sex in "fm"]
-    assert_allclose(table["estimate"], expected, rtol=1e-10)
+    table = model.comparisons(columns="age", change=10, at={"smoker": True})
+    expected = mean(smoker=True, age=X.age + 10) - mean(smoker=True)
+    assert_allclose(table["estimate"], [expected], rtol=1e-10)
 
 
 def test_after_a_formula_effects_are_those_of_the_columns_of_the_data():
@@ -277,22 +264,17 @@ def test_after_a_formula_effects_are_those_of_the_columns_of_the_data():
     model = LogisticRegression(**EXACT).fit("y ~ age + I(age**2) + log(bmi) + sex:smoker", data)
     p = np.prod(model.predict_proba(data), axis=1)
     w = dict(zip(model.schema_.names, model.coef_[0], strict=True))
-    expected = [
-        (p * (w["age"] + 2 * w["I(age ** 2)"] * data.age)).mean(),
-        (p * w["log(bmi)"] / data.bmi).mean(),
-    ]
+    by_age, by_bmi = w["age"] + 2 * w["I(age ** 2)"] * data.age, w["log(bmi)"] / data.bmi
     table = model.slopes(data)
     assert list(table["term"]) == ["age", "bmi"]
-    assert_allclose(table["estimate"], expected, rtol=1e-9)
+    assert_allclose(table["estimate"], [(p * by_age).mean(), (p * by_bmi).mean()], rtol=1e-8)
     moved = [model.predict_proba(data.assign(smoker=s))[:, 1].mean() for s in (False, True)]
     found = model.comparisons(data, columns="smoker")
     assert_allclose(found["estimate"], [moved[1] - moved[0]], rtol=1e-10)
     each = model.slopes(data, columns="bmi", average=False)
-    assert_allclose(each["estimate"], p * w["log(bmi)"] / data.bmi, rtol=1e-8)
-    kept = model.slopes()
-    assert_allclose(_numbers(kept), _numbers(table), rtol=1e-12)
+    assert_allclose(each["estimate"], p * by_bmi, rtol=1e-8)
     data["age"] += 1
-    assert_allclose(_numbers(model.slopes()), _numbers(table), rtol=1e-12)
+    assert_allclose(_numbers(model.slopes()), _numbers(table), rtol=1e-12)  # its own rows
     with pytest.raises(ParameterError, match="Pass X"):
         pickle.loads(pickle.dumps(model)).slopes()
 
@@ -303,55 +285,47 @@ def test_effects_of_a_pipeline_are_those_of_the_columns_before_it():
     pipe = make_pipeline(StandardScaler(), LogisticRegression(**EXACT)).fit(X, y)
     plain = LogisticRegression(**EXACT).fit(X, y)
     for ask, given in [
-        (slopes, {}),
         (slopes, {"at": "mean"}),
         (comparisons, {"change": "sd"}),
         (predictions, {"at": {"age": [20, 50]}}),
     ]:
-        assert_allclose(
-            _numbers(ask(pipe, X, **given)), _numbers(ask(plain, X, **given)), rtol=1e-7
-        )
+        expected = _numbers(ask(plain, X, **given))
+        assert_allclose(_numbers(ask(pipe, X, **given)), expected, rtol=1e-7)
     assert_allclose(predict_interval(pipe, X, 0.9), plain.predict_interval(X, 0.9), rtol=1e-7)
-    assert_allclose(predict_interval(plain, X), plain.predict_interval(X))
-    with pytest.raises(ParameterError, match="no predict_interval"):
-        predict_interval(make_pipeline(StandardScaler(), GaussianNB()).fit(X, y), X)
 
 
 def test_weights_and_offsets_of_rows_count():
     X, y = _rows()
     offset, weight = np.linspace(-1, 1, len(X)), np.arange(len(X)) % 3.0
-    fitted = LogisticRegression().fit(X, y, sample_weight=weight, offset=offset)
     given = {"sample_weight": weight, "offset": offset}
-    for ask in (fitted.slopes, fitted.comparisons, fitted.predictions):
-        assert_allclose(_numbers(ask(X, **given)), _numbers(ask()), rtol=1e-12)
+    fitted = LogisticRegression().fit(X, y, **given)
     p = fitted.predict_proba(X, offset=offset)[:, 1]
-    assert_allclose(fitted.predictions()["estimate"], p, rtol=1e-12)
     slope = np.average(p * (1 - p), weights=weight) * fitted.coef_[0]
-    assert_allclose(fitted.slopes()["estimate"], slope, rtol=1e-10)
+    for rows in ((), (X,)):
+        own = given if rows else {}
+        assert_allclose(fitted.predictions(*rows, **own)["estimate"], p, rtol=1e-12)
+        assert_allclose(fitted.slopes(*rows, **own)["estimate"], slope, rtol=1e-10)
     mean, middle = (np.average(v, axis=0, weights=weight) for v in (X, offset))
     middle = fitted.predict_proba(mean[None], offset=[middle])[0, 1]
     assert_allclose(fitted.predictions(at="mean")["estimate"], [middle], rtol=1e-9)
     with pytest.raises(ParameterError, match="has no offsets"):
         slopes(GaussianNB().fit(X, y), X, offset=offset)
-    with pytest.raises(ParameterError, match="without X"):
-        fitted.slopes(offset=offset)
 
 
 @pytest.mark.filterwarnings("ignore")
 def test_separated_classes_have_infinite_errors():
     random = np.random.default_rng(1)
     X = random.normal(size=(60, 2))
-    model = LogisticRegression().fit(X, X[:, 0] > 0)
-    for table in (model.slopes(), model.comparisons(columns="x1", change=0.5)):
-        assert np.isinf(table["std_error"]).all()
-        assert (table["statistic"] == 0).all()
-        assert (table["p_value"] == 1).all()
-    for table in (model.predictions(average=True), model.predictions()):
-        assert np.isinf(table["std_error"]).all()
-        assert (table["conf_low"] == 0).all()
-        assert (table["conf_high"] == 1).all()
+    for model in (LogisticRegression(), ProbitRegression()):
+        model.fit(X, X[:, 0] > 0)
+        for table in (model.slopes(), model.comparisons(columns="x1", change=0.5)):
+            assert np.isinf(table["std_error"]).all()
+            assert (table["p_value"] == 1).all()
+        for table in (model.predictions(average=True), model.predictions()):
+            assert np.isinf(table["std_error"]).all()
+            assert (table["conf_low"] == 0).all()
+            assert (table["conf_high"] == 1).all()
     # A single column that diverges leaves the others their errors.
-    random = np.random.default_rng(1)
     x, group = random.normal(size=90), np.arange(90) % 3 == 0
     y = np.where(group, True, random.random(90) < 1 / (1 + np.exp(-x)))
     table = LogisticRegression(**EXACT).fit(np.column_stack([x, group]), y).slopes()
@@ -372,48 +346,47 @@ def test_very_many_coefficients_have_estimates_alone():
     assert list(model.predictions()) == ["row", "class", "estimate"]
 
 
-def test_models_that_have_no_rows_ask_for_them(tmp_path):
+def test_models_that_have_no_rows_ask_for_them():
     X, y = _rows()
-    path = tmp_path / "rows.parquet"
-    pd.DataFrame(X, columns=list("abc")).assign(y=y).to_parquet(path)
+    frame = pd.DataFrame(X, columns=list("abc")).assign(y=y)
     fitted = LogisticRegression().fit(X, y)
-    updated = BayesianLogisticRegression().fit(X[:100], y[:100]).update(X[100:], y[100:])
+    again = pickle.loads(pickle.dumps(fitted))
     for model in (
         GaussianClassifier().fit(X, y),
-        OneVersusRest().fit(X, y),
-        pickle.loads(pickle.dumps(fitted)),
-        LogisticRegression().fit(scan(path, target="y")),
-        updated,
+        LogisticRegression().fit(scan(frame, target="y")),
+        BayesianLogisticRegression().fit(X[:100], y[:100]).update(X[100:], y[100:]),
+        again,
     ):
         with pytest.raises(ParameterError, match="not kept in memory the rows"):
             model.slopes()
-    again = pickle.loads(pickle.dumps(fitted))
     assert_allclose(_numbers(again.slopes(X)), _numbers(fitted.slopes()), rtol=1e-12)
+    large = np.random.default_rng(0).normal(size=(600_000, 2))
+    edited = LogisticRegression(tol=1e-3).fit(large, large[:, 0] + large[::-1, 1] > 0)
+    large[::2] += 1
+    with pytest.raises(InferenceError, match="changed"):
+        edited.slopes()
 
 
 @pytest.mark.parametrize(
     ("ask", "given", "error", "words"),
     [
-        ("slopes", {"columns": "height"}, ColumnNameError, "'age', 'bmi', 'sex'"),
-        ("slopes", {"columns": ["age", "smoker"]}, ParameterError, "no slope .* boolean"),
-        ("comparisons", {"columns": 9}, ColumnNameError, "no column 9"),
-        ("comparisons", {"change": "much"}, ParameterError, "'minmax'"),
-        ("comparisons", {"change": (1, np.inf)}, ParameterError, "change"),
-        ("comparisons", {"change": "sd", "X": 1}, ParameterError, "is no change of column 'age'"),
-        ("predictions", {"level": 95}, ParameterError, "level"),
-        ("predictions", {"at": "median"}, ParameterError, "'mean'"),
-        ("predictions", {"at": {"age": []}}, ParameterError, "without a value"),
-        ("predictions", {"at": {"height": 1}}, ColumnNameError, "height"),
-        ("predictions", {"at": {"age": "old"}}, ParameterError, "finite number"),
-        ("predictions", {"at": {"smoker": 1}}, ParameterError, "True or False"),
-        ("predictions", {"at": {"sex": "x"}}, LevelError, "'f', 'm'"),
+        (slopes, {"columns": "height"}, ColumnNameError, "'age', 'bmi', 'sex'"),
+        (slopes, {"columns": ["age", "smoker"]}, ParameterError, "no slope .* boolean"),
+        (comparisons, {"columns": 9}, ColumnNameError, "no column 9"),
+        (comparisons, {"change": "much"}, ParameterError, "'minmax'"),
+        (comparisons, {"change": (1, np.inf)}, ParameterError, "change"),
+        (comparisons, {"change": (2, 2)}, ParameterError, "is no change of column 'age'"),
+        (predictions, {"level": 95}, ParameterError, "level"),
+        (predictions, {"at": "median"}, ParameterError, "'mean'"),
+        (predictions, {"at": {"age": "old"}}, ParameterError, "finite number"),
+        (predictions, {"at": {"smoker": "no"}}, LevelError, "False, True"),
+        (predictions, {"offset": [1.0], "X": None}, ParameterError, "without X"),
     ],
 )
 def test_what_cannot_be_asked_is_named(ask, given, error, words):
     X, y = _frame()
-    rest = {name: value for name, value in given.items() if name != "X"}
     with pytest.raises(error, match=words):
-        getattr(LogisticRegression().fit(X, y), ask)(X[: given.get("X")], **rest)
+        ask(LogisticRegression().fit(X, y), **{"X": X, **given})
 
 
 def test_rows_that_cannot_be_used_are_named():
@@ -423,9 +396,7 @@ def test_rows_that_cannot_be_used_are_named():
     bad[4, 1] = np.nan
     with pytest.raises(MissingValueError, match="row 4"):
         model.comparisons(bad, change="sd")
-    with pytest.raises(ParameterError, match="no probabilities"):
-        LeastSquaresClassifier().fit(X, y).predictions(X)
-    with pytest.raises(ParameterError, match="batch by batch"):
+    with pytest.raises(ParameterError, match="data in memory"):
         model.slopes(scan(pd.DataFrame(X, columns=list("abc"))))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -435,31 +406,15 @@ def test_rows_that_cannot_be_used_are_named():
 
 
 @pytest.mark.parametrize(
-    "model",
-    [
-        DecisionTreeClassifier(max_depth=3, random_state=0),
-        RandomForestClassifier(200, random_state=0),
-        GradientBoostingClassifier(n_estimators=20, random_state=0),
-        KNeighborsClassifier(15),
-    ],
-    ids=lambda model: type(model).__name__,
+    "model", [GradientBoostingClassifier(n_estimators=20), KNeighborsClassifier(15)], ids=repr
 )
 def test_probabilities_that_change_in_steps_have_no_slopes(model):
-    X, y = STEPPED
-    model.fit(X, y)
-    for given in ({}, {"average": False}, {"at": "mean"}, {"at": {"x1": [0.0]}}):
-        with pytest.raises(ParameterError, match=f"{type(model).__name__} change in steps") as e:
-            slopes(model, X, columns="x0", **given)
-        assert e.value.remedy == "Use comparisons, with a change of your own."
-    with pytest.raises(ParameterError, match="change in steps"):
-        slopes(model, [[0.4, 0.0, 0.0]], columns="x0")
+    random = np.random.default_rng(8)
+    X = random.normal(size=(200, 3))
+    model.fit(X, 2 * X[:, 0] - X[:, 1] + random.logistic(size=200) > 0)
+    for rows, at in ((X, None), (X, {"x1": [0.0]}), ([[0.4, 0.0, 0.0]], None)):
+        with pytest.raises(ParameterError, match=f"{type(model).__name__} change in steps"):
+            slopes(model, rows, columns="x0", at=at)
     assert comparisons(model, X, columns="x0", change=1.0)["estimate"][0] > 0.05
-
-
-def test_constant_and_smooth_probabilities_have_slopes():
-    X, y = STEPPED
-    stump = DecisionTreeClassifier(max_depth=1).fit(X, y)
+    stump = DecisionTreeClassifier(max_depth=1).fit(X, X[:, 0] > 0)
     assert list(slopes(stump, X, columns=["x1", "x2"])["estimate"]) == [0.0, 0.0]
-    smooth = MLPClassifier((8,), activation="tanh", max_iter=2000, random_state=0).fit(X, y)
-    found = slopes(smooth, X, columns="x0")["estimate"]
-    assert_allclose(found, _by_differences(smooth, X, 0, 1e-3).mean(axis=0)[-1], rtol=1e-5)

@@ -10,7 +10,6 @@ import pyarrow as pa
 import pytest
 import statsmodels.api as sm
 from laws.samples import frame_of, rows_for
-from models.noisy_fits import labels_with_flips
 from numpy.testing import assert_allclose
 from registry import ENTRIES
 from sklearn.datasets import load_iris
@@ -34,8 +33,6 @@ from posteriori import (
 )
 from posteriori.errors import (
     ColumnNameError,
-    ConvergenceWarning,
-    LabelError,
     ParameterError,
     PosterioriWarning,
     RankDeficiencyWarning,
@@ -66,92 +63,78 @@ def test_odds_ratios_and_their_intervals_are_those_of_statsmodels():
             other.fit(X, Y).tidy(odds_ratios=True)
 
 
-@pytest.mark.parametrize("reference", ["setosa", "virginica"])
-def test_contrasts_are_with_whichever_class_is_asked_for(reference):
-    labels = [reference, *sorted(set(KINDS) - {reference})]
+def test_contrasts_are_with_whichever_class_is_asked_for():
+    labels = ["virginica", "setosa", "versicolor"]
     codes = np.array([labels.index(kind) for kind in KINDS])
     theirs = sm.MNLogit(codes, sm.add_constant(FLOWERS)).fit(disp=0, tol=1e-12)
-    found = LogisticRegression(tol=1e-10).fit(FLOWERS, KINDS).tidy(reference=reference)
+    model = LogisticRegression(tol=1e-10).fit(FLOWERS, KINDS)
+    found = model.tidy(reference="virginica")
     assert found["class"].unique().tolist() == labels[1:]
     assert_allclose(found["estimate"], theirs.params.to_numpy().T.ravel(), rtol=1e-8)
     assert_allclose(found["std_error"], theirs.bse.to_numpy().T.ravel(), rtol=1e-8)
-    model = LogisticRegression().fit(FLOWERS, KINDS)
-    assert f"{labels[1]} against {reference}" in str(model.summary(reference=reference))
-    with pytest.raises(ParameterError, match="no class 'rose'"):
-        model.tidy(reference="rose")
-    with pytest.raises(ParameterError, match="more than two classes"):
-        model.summary(positive=reference)
+    assert "setosa against virginica" in str(model.summary(reference="virginica"))
+    for given, words in (
+        ({"reference": "rose"}, "no class 'rose'"),
+        ({"positive": "setosa"}, "more than two classes"),
+    ):
+        with pytest.raises(ParameterError, match=words):
+            model.summary(**given)
 
 
 def test_classifiers_of_pairs_are_listed_one_by_one():
-    model = OneVersusOne(estimator=LogisticRegression(prior=1.0)).fit(FLOWERS, KINDS)
-    found = model.tidy()
-    assert found["classifier"].unique().tolist() == [
-        "versicolor against setosa",
-        "virginica against setosa",
-        "virginica against versicolor",
-    ]
+    found = OneVersusOne(estimator=LogisticRegression(prior=1.0)).fit(FLOWERS, KINDS).tidy()
+    pairs = [("versicolor", "setosa"), ("virginica", "setosa"), ("virginica", "versicolor")]
+    assert found["classifier"].unique().tolist() == [f"{a} against {b}" for a, b in pairs]
     one = LogisticRegression(prior=1.0).fit(FLOWERS[50:], KINDS[50:])
     assert_allclose(found["estimate"].iloc[-4:], one.coef_[0], rtol=1e-8)
     curved = OneVersusRest(estimator=GaussianClassifier(covariance="full")).fit(FLOWERS, KINDS)
     assert "not all of its classifiers are linear" in repr(curved)
-    assert "see estimators_" in str(curved.summary())
 
 
-def test_tables_of_wrappers_are_those_of_the_model_inside():
+@pytest.mark.parametrize("wrapper", [DecidingClassifier, CalibratedClassifier, NoveltyDetector])
+def test_tables_of_wrappers_are_those_of_the_model_inside(wrapper):
     inner = GaussianClassifier().fit(FLOWERS, KINDS)
-    for wrapper in (DecidingClassifier, CalibratedClassifier, NoveltyDetector):
-        model = wrapper(GaussianClassifier()).fit(FLOWERS, KINDS)
-        assert model.tidy().equals(inner.tidy())
-        assert str(model.summary()).startswith(f"{wrapper.__name__}, fitted")
-        table, p = model.augment(FLOWERS, KINDS), model.predict_proba(FLOWERS)
-        assert_allclose(table["p_virginica"], p[:, 2], rtol=1e-9)
-        mean = model.predictions(FLOWERS, average=True)["estimate"]
-        assert_allclose(mean, p.mean(axis=0), rtol=1e-9)
+    model = wrapper(GaussianClassifier()).fit(FLOWERS, KINDS)
+    assert model.tidy().equals(inner.tidy())
+    assert str(model.summary()).startswith(f"{wrapper.__name__}, fitted")
+    p = model.predict_proba(FLOWERS)
+    assert_allclose(model.augment(FLOWERS, KINDS)["p_virginica"], p[:, 2], rtol=1e-9)
+    mean = model.predictions(FLOWERS, average=True)["estimate"]
+    assert_allclose(mean, p.mean(axis=0), rtol=1e-9)
 
 
 def test_a_repr_says_what_was_fitted_and_what_to_bear_in_mind():
-    assert repr(LogisticRegression(prior=1.0)) == "LogisticRegression(prior=1.0)"
-    plain = repr(LogisticRegression(prior=1.0).fit(X, Y))
-    words = (
-        r"<LogisticRegression\(prior=1.0\), fitted: 3 columns, 2 classes, converged in \d+ steps?>"
-    )
-    assert re.fullmatch(words, plain)
+    words = r"<LogisticRegression\(prior=1.0\), fitted: 3 columns, 2 classes, converged in \d .*>"
+    assert re.fullmatch(words, repr(LogisticRegression(prior=1.0).fit(X, Y)))
     with pytest.warns(SeparationWarning):
         apart = LogisticRegression().fit([[0.0], [1.0], [2.0], [3.0]], [0, 0, 1, 1])
     assert "the classes can be separated" in repr(apart)
-    with pytest.warns(ConvergenceWarning):
-        short = LogisticRegression(max_iter=1, tol=1e-12).fit(FLOWERS, KINDS)
-    assert "did not converge" in repr(short)
 
 
 def test_augmented_rows_keep_their_kind_and_their_index():
-    part = FLOWERS.iloc[[7, 3]]
     model = LogisticRegression(prior=1.0).fit(FLOWERS, KINDS)
-    assert model.augment(part).index.tolist() == [7, 3]
-    other = pl.DataFrame({name: FLOWERS[name].to_numpy() for name in FLOWERS})
-    assert isinstance(LogisticRegression(prior=1.0).fit(other, KINDS).augment(other), pl.DataFrame)
+    assert model.augment(FLOWERS.iloc[[7, 3]]).index.tolist() == [7, 3]
+    assert isinstance(model.augment(pl.from_pandas(FLOWERS)), pl.DataFrame)
     bare = Perceptron(averaged=True).fit(X.to_numpy(), Y).augment(X.to_numpy())
     assert list(bare.columns) == ["x0", "x1", "x2", "predicted"]
     theirs = GaussianNB().fit(FLOWERS, KINDS)
     losses = augment(theirs, FLOWERS, KINDS)["log_loss"]
     assert_allclose(losses.mean(), log_loss(KINDS, theirs.predict_proba(FLOWERS)))
-    named = X.rename(columns={"PSI": "predicted"})
     with pytest.raises(ColumnNameError, match="'predicted' already"):
-        LogisticRegression().fit(named, Y).augment(named)
-    with pytest.raises(LabelError, match="soft"):
-        LogisticRegression().fit(X, Y).augment(X, np.full((len(X), 2), 0.5))
+        model.augment(FLOWERS.assign(predicted=1))
+    soft = np.column_stack([1 - 0.25 * Y, 0.25 * Y])
+    model = LogisticRegression().fit(X, Y)
+    expected = -(soft * model.predict_log_proba(X)).sum(axis=1)
+    assert_allclose(model.augment(X, soft)["log_loss"], expected, rtol=1e-12)
 
 
 @pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame, pa.table])
 def test_tables_come_in_the_frame_of_the_fit(make):
-    model = LogisticRegression().fit(make(X.to_dict("list")), Y)
+    model, plain = LogisticRegression().fit(make(X.to_dict("list")), Y), LogisticRegression()
     for table in (model.tidy(), model.glance()):
         assert type(table) is type(make({"a": [1]}))
-    plain = LogisticRegression().fit(X, Y).tidy()
-    names = model.tidy().column_names if make is pa.table else list(model.tidy().columns)
-    assert names == list(plain.columns)
-    np.testing.assert_allclose(np.asarray(model.tidy()["p_value"]), plain["p_value"], rtol=1e-12)
+    p_values = plain.fit(X, Y).tidy()["p_value"]
+    assert_allclose(np.asarray(model.tidy()["p_value"]), p_values, rtol=1e-12)
 
 
 @pytest.mark.parametrize("entry", ENTRIES, ids=str)
@@ -233,16 +216,12 @@ PSI                        2.379      1.065    2.23  0.0255    0.292    4.465
 =============================================================================="""
 
 
-def iris(prior):
-    return LogisticRegression(prior=prior).fit(FLOWERS, KINDS)
-
-
 def test_the_summary_has_the_usual_layout():
     assert str(LogisticRegression().fit(X, Y).summary()) == PAGE
 
 
 def test_numbers_of_the_summary_are_those_of_tidy():
-    model = iris(1.0)
+    model = LogisticRegression(prior=1.0).fit(FLOWERS, KINDS)
     found, page = model.tidy(errors="robust"), model.summary(errors="robust")
     rows = [line for line in str(page).splitlines() if re.match(r"  \w", line)]
     assert len(rows) == len(found) == 10
@@ -254,27 +233,34 @@ def test_numbers_of_the_summary_are_those_of_tidy():
     pd.testing.assert_frame_equal(page.to_frame(), found)
 
 
-def test_the_summary_says_how_the_fit_was_made():
-    for prior, words in (
-        (None, "likelihood"),
-        (2.0, "precision 2 "),
-        (GaussianPrior(), "Gaussian "),
-    ):
-        text = str(iris(prior).summary())
-        assert words in text
-        assert ("fitted by posterior mode" in text) is (prior is not None)
-        assert ("posterior standard deviations" in text) is (prior is not None)
+@pytest.mark.parametrize(
+    ("model", "given", "words"),
+    [
+        (
+            LogisticRegression(prior=2.0),
+            {},
+            "posterior mode .*precision 2 .*posterior sta",
+        ),
+        (LogisticRegression(prior=GaussianPrior()), {}, "Gaussian "),
+        (LogisticRegression(), {"intervals": "profile"}, "signed root of the likelihood ratio"),
+        (LogisticRegression(), {"odds_ratios": True}, r"GPA +16.880 +1.263.*of the odds ratio"),
+        (LogisticRegression(label_noise=(0.05, 0.1)), {}, "Wrong labels +0.05, 0.1 "),
+        (LogisticRegression(label_noise="estimate"), {}, r"Wrong labels +[\d.e-]+ \(s.e. "),
+    ],
+)
+@pytest.mark.filterwarnings("ignore::posteriori.errors.PosterioriWarning")
+def test_the_summary_says_how_the_fit_was_made(model, given, words):
+    page = model.fit(X, Y).summary(**given)
+    assert re.search(words, " ".join(str(page).split("\n")))
+    pd.testing.assert_frame_equal(page.to_frame(), model.tidy(**given))
 
 
 def test_html_and_latex_are_escaped_and_have_every_number():
     name = "<b>GPA</b> 100 % [a_b] " * 5
-    model = LogisticRegression().fit(
-        X.rename(columns={"GPA": name}), np.array(["<no>", "yes & so"])[Y]
-    )
-    page = model.summary()
+    labels = np.array(["<no>", "yes & so"])[Y]
+    page = LogisticRegression().fit(X.rename(columns={"GPA": name}), labels).summary()
     html, latex = page._repr_html_(), page.latex()
     assert name in page.text()
-    assert "<b>GPA</b>" not in html
     assert "&lt;b&gt;GPA&lt;/b&gt; 100 % [a_b]" in html
     assert "yes &amp; so against &lt;no&gt;" in html
     for text in ("-13.021", "4.931", "Null deviance", "41.18"):
@@ -282,8 +268,8 @@ def test_html_and_latex_are_escaped_and_have_every_number():
         assert text in latex
     assert r"100 \% {[}a\_b]" in latex
     assert r" & 2.826 & 1.263 & 2.24 & 0.0252 & 0.351 & 5.301 \\" in latex
-    many = iris(1.0).summary()._repr_html_()
-    assert '<th colspan="7">virginica against setosa</th>' in many
+    many = LogisticRegression(prior=1.0).fit(FLOWERS, KINDS).summary()._repr_html_()
+    assert "<td>virginica against setosa</td>" in many
     assert "<li>Standard errors are posterior standard deviations" in many
 
 
@@ -296,34 +282,6 @@ def test_notes_name_dependent_columns_and_coefficients_that_diverge():
     with pytest.warns(SeparationWarning):
         page = LogisticRegression().fit(one, [0, 0, 0, 1, 1, 1, 0, 1]).summary()
     assert "The coefficient of 'a' diverges" in " ".join(str(page).split())
-
-
-@pytest.mark.parametrize("prior", [None, "jeffreys"])
-def test_profile_intervals_come_with_likelihood_ratio_tests(prior):
-    model = LogisticRegression(prior=prior).fit(X, Y)
-    page = model.summary(intervals="profile")
-    table = page.to_frame()
-    pd.testing.assert_frame_equal(table, model.tidy(intervals="profile"))
-    excluded = (table["conf_low"] > 0) | (table["conf_high"] < 0)
-    assert list(excluded) == list(table["p_value"] < 0.05)
-    assert "likelihood ratio" in " ".join(str(page).split())
-
-
-def test_rates_of_wrong_labels_are_shown():
-    X, y, _ = labels_with_flips(300, (0.1, 0.1), seed=3, slopes=np.array([2.5, -1.0]))
-    model = LogisticRegression(label_noise="estimate").fit(X, y)
-    rate = re.escape(f"{model.label_noise_:.4g} (s.e. {model.label_noise_error_:.4g})")
-    assert re.search(f"^Wrong labels +{rate} ", str(model.summary()), re.MULTILINE)
-    page = str(LogisticRegression(label_noise=(0.05, 0.1)).fit(X, y).summary())
-    assert re.search("^Wrong labels +0.05, 0.1 ", page, re.MULTILINE)
-    assert "Wrong labels" not in str(LogisticRegression().fit(X, y).summary())
-
-
-def test_a_summary_of_odds_ratios_says_that_errors_are_on_the_log_scale():
-    page = LogisticRegression().fit(X, Y).summary(odds_ratios=True)
-    assert re.search("odds ratio +std error [(]log[)]", str(page))
-    assert re.search(r"GPA +16\.880 +1\.263", str(page))
-    assert "logarithm of the odds ratio" in page._repr_html_()
 
 
 @pytest.mark.parametrize("model", [LogisticRegression(prior=1.0), GLM(family="poisson", prior=1.0)])

@@ -130,9 +130,9 @@ def test_formulas_need_their_frame_and_their_target(frame):
 # --- Evidence, BIC and AIC ------------------------------------------------------------------------
 
 
-def test_criteria_are_those_of_the_fit_to_all_rows():
+def test_criteria_are_those_of_the_fit_to_all_rows_for_likelihoods_of_the_classes():
     models = {"mode": LogisticRegression(), "mean": BayesianLogisticRegression()}
-    found = table(models)
+    found = table(models | {"density": GaussianClassifier()})
     for name, model in models.items():
         fitted = model.fit(CELLS, TUMOURS)
         assert row(found, name).aic == pytest.approx(fitted.aic_, rel=1e-12)
@@ -141,19 +141,8 @@ def test_criteria_are_those_of_the_fit_to_all_rows():
     assert row(found, "mean").log_evidence == pytest.approx(models["mean"].log_evidence_, rel=1e-12)
     assert np.isnan(row(found, "mode").log_evidence)
     assert "Evidence needs a proper prior" in row(found, "mode").note
-
-
-def test_a_density_of_x_is_not_compared_with_a_conditional_likelihood():
-    both = table({"p(t|x)": LogisticRegression(), "p(x,t)": GaussianClassifier()})
-    assert np.isfinite(row(both, "p(t|x)").bic)
-    assert row(both, "p(x,t)")[BLANK].isna().all()
-    assert "p(x, t), those of other models of p(t|x)" in row(both, "p(x,t)").note
-    alone = table({"p(x,t)": GaussianClassifier(), "counts": NaiveBayes(family="poisson")}, COUNTS)
-    fitted = GaussianClassifier().fit(COUNTS, TUMOURS)
-    aic = 2 * (fitted.n_parameters_ - fitted.log_likelihood_)
-    assert alone.model[0] == "p(x,t)"
-    assert row(alone, "p(x,t)").aic == pytest.approx(aic, rel=1e-10)
-    assert np.isnan(row(alone, "counts").aic)  # a mass function, not a density
+    assert row(found, "density")[BLANK].isna().all()
+    assert "its likelihood is p(x, t), not p(t|x)" in row(found, "density").note
 
 
 # --- Rows, weights and folds ----------------------------------------------------------------------
@@ -166,7 +155,7 @@ def test_a_weight_is_a_row_repeated_and_weight_zero_none():
     weighted = table(models, WINE, KINDS, cv=PredefinedSplit(fold[kept]), sample_weight=weight)
     again = np.repeat(np.arange(len(KINDS)), weight)
     repeated = table(models, WINE[again], KINDS[again], cv=PredefinedSplit(fold[again]))
-    numbers = ["log_score", "std_error", "difference", "brier", "accuracy", "bic"]
+    numbers = ["log_score", "std_error", "difference", "brier", "accuracy"]
     assert list(weighted.model) == list(repeated.model)
     assert_allclose(weighted[numbers].to_numpy(float), repeated[numbers].to_numpy(float), rtol=1e-6)
 
@@ -197,20 +186,13 @@ def test_a_class_that_a_fold_lacks_has_probability_zero_in_it():
 
 
 def test_a_model_without_probabilities_has_its_accuracy_at_the_end():
-    last = table([LeastSquaresClassifier(), LogisticRegression(prior=1.0)]).iloc[-1]
+    found = table([LeastSquaresClassifier(), NaiveBayes(), NaiveBayes()])
+    assert found.model.tolist() == ["NaiveBayes()", "NaiveBayes() #2", "LeastSquaresClassifier()"]
+    last = found.iloc[-1]
     predicted = cross_val_predict(LeastSquaresClassifier(), CELLS, TUMOURS, cv=FOLDS)
-    assert last.model == "LeastSquaresClassifier()"
     assert last.accuracy == np.mean(predicted == TUMOURS)
     assert last[["log_score", "difference", "brier", "calibration_error"]].isna().all()
     assert last.note.startswith("gives no probabilities")
-
-
-def test_equal_models_have_different_names_and_each_fit_is_reported():
-    reported = []
-    found = table([NaiveBayes(), NaiveBayes()], cv=2, progress=reported.append)
-    assert sorted(found.model) == ["NaiveBayes()", "NaiveBayes() #2"]
-    parts = ["fold 1 of 2", "fold 2 of 2", "all rows"]
-    assert reported[3:] == [f"NaiveBayes() #2, {part}" for part in parts]
 
 
 # --- Text, HTML and errors ------------------------------------------------------------------------
@@ -219,14 +201,17 @@ def test_equal_models_have_different_names_and_each_fit_is_reported():
 def test_the_comparison_is_a_text_and_an_html_table():
     name = "a model with a name that is longer than any page is wide, which is not shortened at all"
     found = compare({name: LogisticRegression(prior=1.0), "<naive>": NaiveBayes()}, CELLS, TUMOURS)
-    text, html, frame = repr(found), found._repr_html_(), found.to_frame()
+    text, html = repr(found), found._repr_html_()
     assert text.splitlines()[0] == "Cross-validation of 569 rows, 5 folds"
     assert text.splitlines()[2].split()[:4] == ["log", "score", "std", "error"]
-    for each in frame.itertuples():
+    for each in found.to_frame().itertuples():
         assert f"{each.model} " in text
         assert all(f"{each.log_score:.4f}" in page for page in (text, html))
-    assert "* <naive>: log_evidence: the parameters have no prior" in text
-    assert "<th>&lt;naive&gt;</th>" in html
+    assert "* <naive>: no evidence, BIC or AIC" in text
+    assert "<td>&lt;naive&gt;</td>" in html
+
+
+PIPE = make_pipeline(Theirs())
 
 
 @pytest.mark.parametrize(
@@ -236,19 +221,11 @@ def test_the_comparison_is_a_text_and_an_html_table():
         ({"models": {"a": 3}}, ParameterError, "3 is not a classifier"),
         ({"models": [GLM(family="poisson")]}, ParameterError, "not a classifier"),
         ({"cv": RepeatedStratifiedKFold(n_splits=2, n_repeats=2)}, ParameterError, "than once"),
-        ({"X": "cells.csv"}, ParameterError, "rows in memory, and X is a str"),
-        (
-            {"X": scan(pd.DataFrame({"a": [0, 1]}))},
-            ParameterError,
-            "rows in memory.* a sample of the rows",
-        ),
-        ({"y": None}, LabelError, "y is missing"),
+        ({"X": "cells.csv"}, ParameterError, "To read files, pass scan"),
+        ({"X": scan(pd.DataFrame({"a": [0, 1]}))}, ParameterError, "rows in memory.* a sample"),
+        ({"y": None}, LabelError, "requires y"),
         ({"y": np.eye(2)[TUMOURS]}, LabelError, "soft labels"),
-        (
-            {"models": {"p": make_pipeline(Theirs())}, "sample_weight": np.ones(569)},
-            ValueError,
-            "sample_weight",
-        ),
+        ({"models": {"p": PIPE}, "sample_weight": np.ones(569)}, ValueError, "sample_weight"),
     ],
 )
 def test_what_cannot_be_compared_is_a_named_error(given, error, words):

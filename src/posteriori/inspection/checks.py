@@ -25,7 +25,6 @@ from posteriori.decision.calibration import (
 from posteriori.design.columns import Columns
 from posteriori.errors import (
     InferenceError,
-    MissingValueError,
     ParameterError,
     PosterioriError,
     printable,
@@ -33,11 +32,10 @@ from posteriori.errors import (
 from posteriori.inspection.results import offset_argument, p_text
 from posteriori.posterior.diagnostics import LARGE, VERY_LARGE, collinearity_of, influence_of
 from posteriori.posterior.log_posterior import WIDE
-from posteriori.rows.block import Block, FitRows, is_source
+from posteriori.rows.block import Block, Rows
 from posteriori.rows.features import read_features
 from posteriori.rows.frames import make_frame
-from posteriori.rows.in_memory import MemoryRows, check_aligned, is_memory_rows
-from posteriori.rows.scan import as_source
+from posteriori.rows.in_memory import MemoryRows, check_aligned
 from posteriori.rows.schema import listed
 from posteriori.rows.target import read_real_target, read_target, read_weight
 from posteriori.rows.threads import one_blas_thread
@@ -120,8 +118,8 @@ class Checks:
     Model: 1 good
     ========================================================================================
     good         convergence    The iteration converged. [C101]
-    >>> checks["C101"].word, len(checks), checks.worst
-    ('good', 1, 'good')
+    >>> checks["C101"].word, len(checks)
+    ('good', 1)
     """
 
     title: str
@@ -138,12 +136,6 @@ class Checks:
             if key in (check.name, check.code):
                 return check
         raise _no_check(key, [check.name for check in self.found])
-
-    @property
-    def worst(self) -> Word:
-        """The worst of the verdicts."""
-        words = [check.word for check in self.found]
-        return max(words, key=_WORDS.index, default="not checked")
 
     def to_frame(self, backend: str | None = None) -> Any:
         """A row a check: check, code, word, sentence, rows; of "pandas", "polars" or "pyarrow"."""
@@ -189,10 +181,10 @@ def check(
     with a code, a sentence that says what to do, and the rows it was judged on.
 
     Without X the rows of the fit are used, where the model keeps them. New rows say more about
-    residuals and calibration: pass X and y, or the rows of `scan`. With a prior, or fewer than ten
-    rows for each coefficient, the rows of the fit would mislead, and those two are not checked on
-    them. Influence is always that of the rows of the fit. Of a source of more than a million rows
-    a sample is used.
+    residuals and calibration: pass X and y. With a prior, or fewer than ten rows for each
+    coefficient, the rows of the fit would mislead, and those two are not checked on them.
+    Influence is always that of the rows of the fit. Of a dataset of more than a million rows on
+    disk or on a cluster, a sample is used.
 
     Parameters
     ----------
@@ -238,14 +230,14 @@ _PASS = "Pass X and y."
 
 @dataclass(frozen=True, eq=False)
 class CheckedRows:
-    """The rows of the "fit" or of "X", with predictions, targets and weights of some of them.
+    """The rows of the "fit" or of "X", with their predictions, targets and weights.
 
     Predictions and targets of classes are shares (n, K), those of a number (n,). `why` is the
     reason if there are none, or if they are `misleading` because the model was fitted to them.
     """
 
     name: str
-    rows: FitRows | None = None
+    rows: Rows | None = None
     outcomes: tuple[Array, Array, Array] | None = None
     why: tuple[str, str] = ("The model has not kept the rows of its fit.", _PASS)
     misleading: bool = False
@@ -257,12 +249,6 @@ class CheckedRows:
         if self.outcomes[2].sum() < _FEWEST:
             raise InferenceError("There are too few rows.", f"Pass {_FEWEST} rows or more.")
         return self.outcomes
-
-    @property
-    def note(self) -> str:
-        if self.rows is None or self.outcomes is None or not _is_sampled(self.rows):
-            return ""
-        return f" (in a sample of {len(self.outcomes[2]):,} rows)"
 
 
 def _rows_of_fit(model: Any) -> CheckedRows:
@@ -276,9 +262,16 @@ def _rows_of_fit(model: Any) -> CheckedRows:
     except InferenceError as error:
         return CheckedRows("fit", why=(error.problem, _PASS))
 
-    def truth(block: Block) -> Array:
-        return shares(objective.loss, objective.target(block))
+    def collect(block: Block) -> list[tuple[Array, Array, Array]]:
+        predicted, target = model._predicted(block), objective.target(block)
+        if predicted.ndim == 2:
+            target = _as_shares(shares(objective.loss, target), predicted.shape[1])
+        return [(predicted, target, weights_of(block))]
 
+    rows = objective.rows
+    if not rows.in_memory and rows.n_rows > _MOST:
+        rows = sample_rows(rows, rows.n_rows / _MOST)[0]
+    predicted, target, weight = map(np.concatenate, zip(*rows.map_sum(collect), strict=True))
     few = inference.n_parameters * _ROWS_EACH > inference.goodness.n_obs
     regularised = has_proper_prior(model) or objective.penalty.precision.any()
     why = (
@@ -286,82 +279,45 @@ def _rows_of_fit(model: Any) -> CheckedRows:
         "rows for each coefficient.",
         "Pass other rows, X and y.",
     )
-    outcomes = _outcomes(model, objective.rows, truth)
+    outcomes = predicted, target, weight
     return CheckedRows("fit", objective.rows, outcomes, why, few or bool(regularised))
 
 
 def _given(model: Any, X: Any, y: Any, sample_weight: Any, offset: Any) -> CheckedRows:
     """Other rows, read as the model reads those that it predicts."""
-    given = offset_argument(model, offset)
-    read = _source if is_source(X) else _table
-    rows = read(model, X, y, sample_weight, offset)
-    predict = model.predict if is_regressor(model) else getattr(model, "predict_proba", None)
-    if predict is None:
-        why = f"{type(model).__name__} has no probabilities.", "Wrap it in a CalibratedClassifier."
-        return CheckedRows("X", rows, why=why)
-    if not rows.has_target:
-        return CheckedRows("X", rows, why=("y was not passed.", _PASS))
-    if not is_memory_rows(rows):
-        return CheckedRows("X", rows, _outcomes(model, rows, lambda block: block.y))
-    block = rows.block()
-    predicted = np.asarray(predict(X, **given))[block.numbers]
-    target = _as_shares(cast(Array, block.y), predicted)
-    return CheckedRows("X", rows, (predicted, target, weights_of(block)))
-
-
-def _source(model: Any, X: Any, y: Any, sample_weight: Any, offset: Any) -> FitRows:
-    name = type(model).__name__
-    if offset is not None or not hasattr(model, "schema_"):
-        raise ParameterError(
-            f"{name} cannot be checked by a source{'' if offset is None else ' with offset='}.",
-            "Name the column of offsets in scan(), or pass a table X and labels y.",
-        )
-    rows = as_source(X, y, sample_weight, None, name)
-    rows = rows.with_numbers() if is_regressor(model) else rows
-    return rows.discover().known_as(model.schema_, getattr(model, "classes_", None))
-
-
-def _table(model: Any, X: Any, y: Any, sample_weight: Any, offset: Any) -> FitRows:
-    ours = hasattr(model, "_new_rows")
-    rows = model._new_rows(X) if ours else MemoryRows(read_features(X, None, type(model).__name__))
+    given, name = offset_argument(model, offset), type(model).__name__
     check_aligned(X, y=y, sample_weight=sample_weight)
-    rows = replace(rows, weight=read_weight(sample_weight, rows.n_rows))
+    ours = hasattr(model, "_new_rows")
+    rows = model._new_rows(X) if ours else MemoryRows(read_features(X, None, name))
+    weight = read_weight(sample_weight, rows.n_rows)
+    rows = replace(rows, weight=weight)
+    if not hasattr(model, "predict_proba") and not is_regressor(model):
+        why = f"{name} has no probabilities.", "Wrap it in a CalibratedClassifier."
+        return CheckedRows("X", rows, why=why)
     if y is None:
-        return cast(FitRows, rows)
+        return CheckedRows("X", rows, why=("y was not passed.", _PASS))
     if is_regressor(model):
-        return replace(rows, y=read_real_target(y, rows.n_rows))
-    return replace(rows, y=read_target(y, rows.n_rows, known=model.classes_)[1])
+        predicted, target = model.predict(X, **given), read_real_target(y, rows.n_rows)
+    else:
+        predicted = np.asarray(model.predict_proba(X, **given))
+        codes = read_target(y, rows.n_rows, known=model.classes_)[1]
+        target = _as_shares(cast(Array, codes), predicted.shape[1])
+    weight = np.ones(rows.n_rows) if weight is None else weight
+    kept = weight > 0
+    return CheckedRows("X", rows, (predicted[kept], target[kept], weight[kept]))
 
 
-def _is_sampled(rows: FitRows) -> bool:
-    return not rows.in_memory and rows.n_rows > _MOST
+def _as_shares(target: Array, n_classes: int) -> Array:
+    """Codes of classes, shares (n, K), or shares (n,) of the second of two, as shares (n, K).
 
-
-def _outcomes(
-    model: Any, rows: FitRows, truth: Callable[[Block], Any]
-) -> tuple[Array, Array, Array]:
-    """Predictions of the rows beside their targets: of a sample where a source has too many."""
-
-    def collect(block: Block) -> list[tuple[Array, Array, Array]]:
-        predicted = model._predicted(block)
-        return [(predicted, _as_shares(truth(block), predicted), weights_of(block))]
-
-    some = sample_rows(rows, rows.n_rows / _MOST)[0] if _is_sampled(rows) else rows
-    predicted, target, weight = map(np.concatenate, zip(*some.map_sum(collect), strict=True))
-    return predicted, target, weight
-
-
-def _as_shares(target: Array, predicted: Array) -> Array:
-    """Targets as shares (n, K) of the classes; as they are for predictions (n,) of a number.
-
-    >>> _as_shares(np.array([0, 1]), np.ones((2, 3))), _as_shares(np.array([0.25]), np.ones((1, 2)))
+    >>> _as_shares(np.array([0, 1]), 3), _as_shares(np.array([0.25]), 2)
     (array([[1., 0., 0.],
            [0., 1., 0.]]), array([[0.75, 0.25]]))
     """
-    if predicted.ndim == 1 or target.ndim == 2:
+    if target.ndim == 2:
         return target
     if target.dtype.kind != "f":
-        return np.eye(predicted.shape[1])[target]
+        return np.eye(n_classes)[target]
     return np.stack([1 - target, target], axis=1)
 
 
@@ -432,10 +388,7 @@ def _collinearity(model: Any, rows: CheckedRows) -> Finding:
         raise InferenceError(f"There are more than {WIDE:,} columns.", "")
     inference = getattr(model, "_inference", None)
     intercept = inference is None or inference.coefficient_map.standard.intercept
-    try:
-        found = collinearity_of(rows.rows, columns, intercept)
-    except MissingValueError:
-        raise InferenceError("Some entries are missing.", "Pass rows without such.") from None
+    found = collinearity_of(rows.rows, columns, intercept)
     near, said = found.dependencies(), []
     if near:
         named = [f"{listed(each.columns)} (condition index {each.index:.3g})" for each in near]
@@ -526,7 +479,6 @@ def _residuals(model: Any, rows: CheckedRows) -> Finding:
     said = (
         f"{int(each.outside.sum())} of {m} bins of similar predictions{of_class} are more than two "
         f"standard errors from their mean target, where {m * OUTSIDE:.1f} are expected"
-        f"{rows.note}"
     )
     word = _word(chance)
     if word != "good":
@@ -545,10 +497,7 @@ def _binned(model: Any, p: Array, t: Array, weight: Array) -> list[BinnedResidua
         z, counts, _ = _pearson(model, p, t, weight)
         ratio = max(float(counts @ z**2 / counts.sum()), 1.0)
     if p.ndim == 1:
-        variance = ratio * model._variance(p)
-        if not (variance > 0).all():
-            raise InferenceError("The fit meets every target.", "")
-        return [binned_residuals(p, t, variance, weight)]
+        return [binned_residuals(p, t, ratio * model._variance(p), weight)]
     variance = ratio * p * (1 - p)
     classes = range(int(p.shape[1] == 2), p.shape[1])
     return [binned_residuals(p[:, k], t[:, k], variance[:, k], weight) for k in classes]
@@ -567,8 +516,8 @@ def _calibration(model: Any, rows: CheckedRows) -> Finding:
     word = _word(p_value)
     word = "warning" if word == "bad" and found.expected < _SMALL else word
     error = (
-        f"probabilities differ from rates by {found.expected:.2g} on average{rows.note}, where "
-        f"chance makes {found.expected_by_chance:.2g} (Spiegelhalter's p {p_text(p_value)})"
+        f"probabilities differ from rates by {found.expected:.2g} on average, where chance "
+        f"makes {found.expected_by_chance:.2g} (Spiegelhalter's p {p_text(p_value)})"
     )
     said = f"Classes occur as often as predicted: {error}."
     if word != "good":

@@ -1,18 +1,17 @@
 """What each column contributes to the log odds of one row, as text, HTML or a frame."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import accumulate
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from posteriori.arguments import either
+from posteriori.decision.probabilities import class_place
 from posteriori.design.columns import Columns
 from posteriori.errors import (
-    ColumnNameError,
     DomainError,
     NotLinearError,
     ParameterError,
@@ -26,14 +25,13 @@ from posteriori.inspection.results import (
     predicted_log_probabilities,
 )
 from posteriori.likelihood.linear_activations import Linear
-from posteriori.likelihood.links import Logit
 from posteriori.rows.block import check_finite
 from posteriori.rows.features import Table, as_frame, read_features
 from posteriori.rows.frames import backend_of, entries_of, make_frame
 from posteriori.rows.in_memory import MemoryRows
-from posteriori.rows.schema import HandleUnknown, Schema
+from posteriori.rows.schema import HandleUnknown
 from posteriori.rows.target import read_offset
-from posteriori.typing import Array
+from posteriori.typing import Array, Labels
 
 _MOST = 50
 """Columns that are printed; `to_frame()` has all."""
@@ -165,7 +163,10 @@ def explain(
     check_is_fitted(last)
     X, rows = _one_row(model, last, transform, x)
     baseline, added, reference = _parts(last, rows)
-    names, values = [*_names(model, last, rows.schema)], _values(rows.table)
+    names, values = list(rows.schema.names), _values(rows.table)
+    if model is not last and not rows.schema.named:
+        with suppress(AttributeError, ValueError):  # a step may have no names
+            names = list(model[:-1].get_feature_names_out())
     given = offset_argument(last, offset)
     if given:
         own = np.reshape(offset, 1 if len(baseline) == 1 else (1, -1))
@@ -179,8 +180,9 @@ def explain(
         raise ParameterError(
             "The target is a number, and has no classes.", "Leave label and against out."
         )
-    labels = [None, None] if classes is None else classes.tolist()
-    k, j = _two(labels, baseline + added.sum(axis=0), label, against)
+    k, j = 1, 0
+    if classes is not None:
+        k, j = _two(classes, baseline + added.sum(axis=0), label, against)
     parts = np.vstack([baseline, added])
     with np.errstate(invalid="ignore"):
         parts = parts[:, k] - parts[:, j]
@@ -193,8 +195,16 @@ def explain(
         )
     lines = sorted(zip(names, values, parts[1:].tolist(), strict=True), key=lambda x: -abs(x[2]))
     terms, entries, contributions = zip(*lines, strict=True) if lines else ((), (), ())
-    scale, mean = _scale_and_mean(last, X, k, j, parts.sum(), given)
-    about = scale, labels[k], labels[j], reference, float(parts[0])
+    label, against = (None, None) if classes is None else classes[[k, j]].tolist()
+    scale, mean = "activation", None
+    if hasattr(last, "predict_proba"):
+        logs = predicted_log_probabilities(last, X, **given)[0]
+        mean = float(np.exp(logs[k]))
+        if hasattr(last, "posterior_") or np.isclose(logs[k] - logs[j], parts.sum(), rtol=1e-6):
+            scale = "log odds"
+    elif classes is None:
+        mean = float(last.predict(X, **given)[0])
+    about = scale, label, against, reference, float(parts[0])
     notes = (_AVERAGED,) if hasattr(last, "posterior_") else ()
     backend = backend_of(x) or getattr(last, "_frame_backend", None)
     return Explanation(*about, terms, entries, contributions, mean, notes, backend)
@@ -205,8 +215,6 @@ def _one_row(
 ) -> tuple[Any, MemoryRows]:
     """The row as the last step of the model takes it, and as it is read."""
     ours, names = hasattr(last, "_new_rows"), getattr(model, "feature_names_in_", None)
-    if not ours and not hasattr(last, "coef_"):
-        raise _not_linear(last)
     if getattr(last, "formula_", None) is not None:
         names = last.formula_.schema.names
     X = transform(_as_table(x, names, getattr(last, "_frame_backend", None)))
@@ -218,31 +226,20 @@ def _one_row(
 
 def _as_table(x: Any, names: Sequence[str] | None, backend: str | None) -> Any:
     """A row in any form as a table; `names` are those of a model's columns, if they have some."""
-    is_mapping = as_frame(x) is None and hasattr(x, "items")  # a dict or a Series
-    if not is_mapping and (as_frame(x) is not None or np.ndim(x) != 1):
+    if as_frame(x) is not None:
         return x
-    if names is None and isinstance(x, Mapping):
-        raise ColumnNameError(
-            f"x names column {next(iter(x), None)!r}, but the model was fitted without names.",
-            "Pass one entry a column, in their order.",
-        )
+    if hasattr(x, "items"):  # a dict or a Series
+        return make_frame({name: [value] for name, value in x.items()}, backend)
+    if np.ndim(x) != 1:
+        return x
     if names is None:
-        return np.array([list(x)], dtype=object if any(isinstance(v, str) for v in x) else None)
-    if not is_mapping and len(x) != len(names):
+        return [list(x)]
+    if len(x) != len(names):
         raise ShapeError(
             f"x has {len(x)} entries, but the model has {len(names)} columns.",
             "Pass one entry a column.",
         )
-    entries = x.items() if is_mapping else zip(names, x, strict=True)
-    return make_frame({name: [value] for name, value in entries}, backend)
-
-
-def _names(model: Any, last: Any, schema: Schema) -> tuple[str, ...]:
-    """The columns of the last step; of unnamed ones those that the steps before it give."""
-    if model is not last and not schema.named:
-        with suppress(AttributeError, ValueError):  # a step may have no names
-            return tuple(model[:-1].get_feature_names_out())
-    return schema.names
+    return make_frame({name: [value] for name, value in zip(names, x, strict=True)}, backend)
 
 
 def _parts(model: Any, rows: MemoryRows) -> tuple[Array, Array, str]:
@@ -255,8 +252,15 @@ def _parts(model: Any, rows: MemoryRows) -> tuple[Array, Array, str]:
     elif hasattr(model, "coef_"):
         linear = Linear(np.atleast_2d(model.coef_).T, np.atleast_1d(model.intercept_), None)
     else:
-        raise _not_linear(model)
-    centre = _mean_row(model)
+        raise NotLinearError(
+            f"{type(model).__name__} has no columns whose contributions add up.",
+            "Explain a linear model that has coef_, or NaiveBayes.",
+        )
+    centre = getattr(model, "xbar_", None)
+    if hasattr(model, "_inference"):
+        centre = model._inference.coefficient_map.standard.centre
+    elif hasattr(model, "means_") and hasattr(model, "priors_"):
+        centre = model.priors_ @ model.means_ if np.isfinite(model.means_).all() else None
     reference = "all columns zero" if centre is None else "the mean row"
     centre = np.zeros(len(linear.weights)) if centre is None else centre
     check_finite(block, rows.schema)
@@ -268,34 +272,13 @@ def _parts(model: Any, rows: MemoryRows) -> tuple[Array, Array, str]:
     return baseline, np.stack([each[at].sum(axis=0) for at in columns.positions]), reference
 
 
-def _not_linear(model: Any) -> NotLinearError:
-    kind = type(model)
-    return NotLinearError(
-        f"{kind.__module__}.{kind.__name__} has no columns whose contributions add up.",
-        "Explain a linear model that has coef_, or NaiveBayes.",
-    )
-
-
-def _mean_row(model: Any) -> Array | None:
-    """The mean of the design columns, where it is known."""
-    if hasattr(model, "_inference"):
-        return cast(Array, model._inference.coefficient_map.standard.centre)
-    if hasattr(model, "means_") and hasattr(model, "priors_") and np.isfinite(model.means_).all():
-        return cast(Array, model.priors_ @ model.means_)
-    return getattr(model, "xbar_", None)
-
-
-def _two(labels: list[Any], a: Array, label: Any, against: Any) -> tuple[int, int]:
+def _two(classes: Labels, a: Array, label: Any, against: Any) -> tuple[int, int]:
     """The places of the two classes; `a` has an activation a class."""
-    for wanted in (label, against):
-        if wanted is not None and wanted not in labels:
-            raise ParameterError(
-                f"{wanted!r} is not a class of the fit.", f"Use {either(labels[:8])}."
-            )
+    wanted = label, against
+    chosen = [None if each is None else class_place(each, classes) for each in wanted]
     if label is not None and label == against:
         raise ParameterError(f"Class {label!r} has no odds against itself.", "Name two classes.")
-    default = [1, 0] if len(labels) == 2 else np.argsort(-a, kind="stable").tolist()
-    chosen = [None if wanted is None else labels.index(wanted) for wanted in (label, against)]
+    default = [1, 0] if len(classes) == 2 else np.argsort(-a, kind="stable").tolist()
     free = [k for k in default if k not in chosen]
     k, j = (free.pop(0) if one is None else one for one in chosen)
     return k, j
@@ -313,21 +296,3 @@ def _values(table: Table) -> list[Any]:
             is_flag = column.kind == "boolean"
             found.append("missing" if np.isnan(entry) else bool(entry) if is_flag else float(entry))
     return found
-
-
-def _scale_and_mean(
-    model: Any, X: Any, k: int, j: int, total: float, given: dict[str, Any]
-) -> tuple[str, float | None]:
-    """What is added up, log odds unless the link is another, and the mean or probability."""
-    if not hasattr(model, "predict_proba"):
-        is_number = not hasattr(model, "classes_")
-        return "activation", float(model.predict(X, **given)[0]) if is_number else None
-    mean = float(model.predict_proba(X, **given)[0, k])
-    if hasattr(model, "_link") and len(model.classes_) == 2:
-        is_log_odds = isinstance(model._link(), Logit)
-    elif hasattr(model, "_new_rows"):
-        is_log_odds = True
-    else:
-        logs = predicted_log_probabilities(model, X)[0]
-        is_log_odds = np.isclose(logs[k] - logs[j], total, rtol=1e-6)
-    return "log odds" if is_log_odds else "activation", mean

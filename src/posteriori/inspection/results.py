@@ -18,14 +18,15 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from posteriori.design.columns import Columns
-from posteriori.errors import ColumnNameError, LabelError, ParameterError, printable
+from posteriori.errors import ColumnNameError, ParameterError, printable
+from posteriori.likelihood.log_arithmetic import times
 from posteriori.posterior.coefficient_table import INTERCEPT, Coefficients
 from posteriori.posterior.inference import Errors, Inference, Intervals
 from posteriori.rows.features import as_frame
 from posteriori.rows.frames import as_pickable, make_frame
 from posteriori.rows.schema import listed
 from posteriori.rows.target import as_vector, read_target, read_weight
-from posteriori.typing import Array, Codes, Labels
+from posteriori.typing import Array, Labels
 
 # --- The summary as text, HTML and LaTeX ----------------------------------------------------------
 
@@ -131,8 +132,9 @@ class Summary:
         if self.facts:
             half = (width - 4) // 2
             for left, right in self._beside():
-                ends = _fact_text(left, half), _fact_text(right, width - half - 4)
-                lines.append("    ".join(ends).rstrip())
+                ends = (*left, half), (*right, width - half - 4)
+                facts = [f"{name} {value.rjust(w - len(name) - 1)}" for name, value, w in ends]
+                lines.append("    ".join(facts).rstrip())
             lines.append("-" * width)
         lines.append(line(names))
         for heading, part in blocks:
@@ -154,23 +156,19 @@ class Summary:
 
     def _repr_html_(self) -> str:
         """The same for a notebook."""
-        facts = "".join(
-            f"<tr>{''.join(f'<th>{escape(n)}</th><td>{escape(v)}</td>' for n, v in pair)}</tr>"
-            for pair in self._beside()
-        )
-        head = "".join(f"<th>{escape(name)}</th>" for name in self.table.names)
-        style, body = "text-align: right; white-space: pre; font-family: monospace", ""
+
+        def row(cells: Iterable[str]) -> str:
+            return f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in cells)}</tr>"
+
+        facts = "".join(row([*left, *right]) for left, right in self._beside())
+        body = row(self.table.names)
         for heading, rows in self.table.blocks:
-            if heading:
-                body += f'<tr><th colspan="{len(self.table.names)}">{escape(heading)}</th></tr>'
-            for term, *cells in rows:
-                numbers = "".join(f'<td style="{style}">{escape(cell)}</td>' for cell in cells)
-                body += f"<tr><th>{escape(term)}</th>{numbers}</tr>"
+            body += "".join(map(row, [[heading], *rows] if heading else rows))
         notes = "".join(f"<li>{escape(note)}</li>" for note in self._all_notes())
+        style = "text-align: right; white-space: pre; font-family: monospace"
         return (
             f"<div><p><b>{escape(self.title)}</b></p><table>{facts}</table>"
-            f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
-            f"<ul>{notes}</ul></div>"
+            f'<table style="{style}">{body}</table><ul>{notes}</ul></div>'
         )
 
     def latex(self) -> str:
@@ -187,10 +185,6 @@ class Summary:
             lines += [f"\\noindent\\begin{{tabular}}{{{columns}}}", "\\hline", *body, "\\hline"]
             lines.append("\\end{tabular}\\par\\medskip")
         return "\n".join([*lines, *(f"\\noindent {_tex(n)}\\par" for n in self._all_notes())])
-
-
-def _fact_text(fact: tuple[str, str], width: int) -> str:
-    return f"{fact[0]} {fact[1].rjust(width - len(fact[0]) - 1)}"
 
 
 def _tex_row(cells: Sequence[str]) -> str:
@@ -263,11 +257,13 @@ def p_text(p: float) -> str:
 
 
 def number_text(value: float) -> str:
-    """A fact that is a number: whole ones as they are, others with two decimals or four digits.
+    """A fact: whole numbers as they are, others with two decimals or four digits; yes or no.
 
-    >>> number_text(569.0), number_text(-73.0652), number_text(1234567.891), number_text(0.01234)
-    ('569', '-73.07', '1234567.89', '0.01234')
+    >>> number_text(569.0), number_text(-73.0652), number_text(0.01234), number_text(True)
+    ('569', '-73.07', '0.01234', 'yes')
     """
+    if isinstance(value, bool | np.bool_):
+        return "yes" if value else "no"
     if value == np.round(value):
         return f"{value:.0f}"
     return f"{value:.2f}" if abs(value) >= 1 else f"{value:.4g}"
@@ -372,7 +368,7 @@ def summary_of(
         facts.append(("Class", f"{names[1]} against {names[0]}"))
     elif names:
         facts.append(("Classes", ", ".join(map(str, names))))
-    facts += [("Solver", f"{about.solver}, {steps}"), ("Converged", _value_text(about.converged))]
+    facts += [("Solver", f"{about.solver}, {steps}"), ("Converged", number_text(about.converged))]
     facts += [
         (_HEADINGS[name], number_text(value))
         for name, (value,) in glance_of(inference, about).items()
@@ -424,7 +420,10 @@ def glance(model: Any) -> Any:
 def summary(model: Any) -> Summary:
     """The fit on one page."""
     check_is_fitted(model)
-    facts = [(_heading(name), _value_text(value)) for name, value in _known_facts(model).items()]
+    facts = [
+        (_HEADINGS.get(name, name.removeprefix("n_").capitalize()), number_text(value))
+        for name, value in _known_facts(model).items()
+    ]
     facts += passes_text(model)
     notes = [f"Estimates are {model._estimates}."] if model._estimates else []
     notes += [f"{caveat[0].upper()}{caveat[1:]}." for caveat in model._caveats()]
@@ -454,21 +453,6 @@ def _known_facts(model: Any) -> dict[str, Any]:
     return {name: value for name, value in found.items() if value is not None}
 
 
-def _heading(name: str) -> str:
-    """The name of a fact in a summary.
-
-    >>> _heading("n_obs"), _heading("log_likelihood"), _heading("n_iter"), _heading("bic")
-    ('Rows', 'Log-likelihood', 'Steps', 'BIC')
-    """
-    return _HEADINGS.get(name, name.removeprefix("n_").replace("_", " ").capitalize())
-
-
-def _value_text(value: Any) -> str:
-    if isinstance(value, bool | np.bool_):
-        return "yes" if value else "no"
-    return number_text(float(value))
-
-
 def passes_text(model: Any) -> tuple[tuple[str, str], ...]:
     """The number of passes over a source; nothing for rows in memory."""
     log = getattr(model, "passes_", None)
@@ -478,20 +462,17 @@ def passes_text(model: Any) -> tuple[tuple[str, str], ...]:
 def linear_columns(model: Any) -> dict[str, list[Any]]:
     """`coef_` and `intercept_` of a linear model: term, class (for more than two), estimate."""
     slopes = np.atleast_2d(model.coef_)
+    if hasattr(model, "schema_"):
+        terms = Columns(model.schema_).names
+    else:
+        given = getattr(model, "feature_names_in_", range(model.n_features_in_))
+        terms = tuple(name if isinstance(name, str) else f"x{name}" for name in given)
     W = np.column_stack([np.broadcast_to(model.intercept_, len(slopes)), slopes])
-    columns = {"term": [INTERCEPT, *_terms(model)] * len(W), "estimate": W.ravel().tolist()}
+    columns = {"term": [INTERCEPT, *terms] * len(W), "estimate": W.ravel().tolist()}
     if len(slopes) == 1:
         return columns
     labels = np.repeat(model.classes_, W.shape[1]).tolist()
     return {"term": columns["term"], "class": labels, "estimate": columns["estimate"]}
-
-
-def _terms(model: Any) -> tuple[str, ...]:
-    """The names of the coefficients of any fitted model."""
-    if hasattr(model, "schema_"):
-        return Columns(model.schema_).names
-    names = getattr(model, "feature_names_in_", range(model.n_features_in_))
-    return tuple(name if isinstance(name, str) else f"x{name}" for name in names)
 
 
 def augment(
@@ -549,9 +530,8 @@ def _added(model: Any, X: Any, y: Any, given: dict[str, Any]) -> dict[str, list[
         added[f"p_{label}"] = column.tolist()
     if y is not None:
         _, codes = read_target(y, len(logs), known=labels)
-        if codes.ndim == 2:
-            raise LabelError("augment needs a label a row, and y is soft.", "Pass one label a row.")
-        added["log_loss"] = (-logs[np.arange(len(logs)), cast(Codes, codes)]).tolist()
+        shares = cast(Array, codes if codes.ndim == 2 else np.eye(len(labels))[codes])
+        added["log_loss"] = (-times(shares, logs).sum(axis=1)).tolist()
     return added
 
 

@@ -131,9 +131,9 @@ class Estimator(BaseEstimator):
         """The rows of X with the predictions of the model, as a frame of the kind that X is.
 
         The columns added are `predicted` and, if the model has probabilities, `p_` with the label
-        of each class. With labels y there is also `log_loss`, -ln p of the label. A GLM of numbers
-        has `fitted` and, with y, `residual`. `sample_weight` becomes a column, and `offset` is
-        added to the activations.
+        of each class. With labels y there is also `log_loss`, -ln p of the label (of soft labels
+        the mean). A GLM of numbers has `fitted` and, with y, `residual`. `sample_weight` becomes a
+        column, and `offset` is added to the activations.
 
         >>> import pandas as pd
         >>> from posteriori import LogisticRegression

@@ -26,7 +26,7 @@ from posteriori.likelihood.linear_activations import Linear
 from posteriori.likelihood.softmax import log_normaliser, log_probabilities, probabilities
 from posteriori.linalg import read_only
 from posteriori.models.base import Classifier, F, anywhere
-from posteriori.rows.block import Block, Features, FitRows, Rows
+from posteriori.rows.block import Features, FitRows, Rows
 from posteriori.statistics.statistic import Statistic
 from posteriori.typing import Array, Codes, Labels
 
@@ -199,10 +199,6 @@ class FromStatistics(Classifier):
     def predict_log_proba(self, X: Any) -> Array:
         """ln p(C_k|x), finite where the probability itself underflows."""
         return self._evaluate(X, log_probabilities, len(self._known_classes()))
-
-    def _predicted(self, block: Block) -> Array:
-        """The probabilities of the labels of a block's rows (n, K)."""
-        return probabilities(self._checked(block, self._activations))
 
     def _no_answer(self, row: int) -> ScaleError:
         if not self._is_generative:

@@ -4,10 +4,9 @@ Conventions: n rows, K classes; `codes` (n,) are the observed classes. Scores ar
 better.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from numbers import Integral
-from os import PathLike
 from time import perf_counter
 from typing import Any, cast
 
@@ -24,12 +23,10 @@ from posteriori.models.likelihood_model import LikelihoodModel
 from posteriori.rows.block import is_source
 from posteriori.rows.formula import read_formula
 from posteriori.rows.frames import as_pickable, backend_of, count_rows, pick_rows
-from posteriori.rows.in_memory import check_aligned, is_memory_rows
+from posteriori.rows.in_memory import check_aligned
 from posteriori.rows.target import as_vector, encode, read_target, read_weight
 from posteriori.typing import Array, Codes, Labels
 
-_CONDITIONAL, _JOINT = "p(t|x)", "p(x, t)"
-_DENSITIES = ("gaussian", "exponential")
 _CRITERIA = ("log_evidence", "bic", "aic")
 _SCORES = ("log_score", "std_error", "difference", "difference_std_error", "brier", "accuracy")
 _PRINTED = ("model", *_SCORES, *_CRITERIA)
@@ -38,20 +35,6 @@ _HEADINGS = {"model": "", "difference_std_error": "std error", "bic": "BIC", "ai
 
 Fold = tuple[Codes, Codes]
 """The training and the test rows."""
-
-
-def _compared(title: str, columns: dict[str, list[Any]], backend: str | None) -> Summary:
-    """The printed columns as text, without those that are blank."""
-    names = [name for name in _PRINTED if any(v is not None for v in columns[name])]
-    cells = [columns["model"]]
-    for name in names[1:]:
-        digits = 2 if name in _CRITERIA else 4
-        cells.append(["" if v is None else f"{v:.{digits}f}" for v in columns[name]])
-    headings = [_HEADINGS.get(name, name.replace("_", " ")) for name in names]
-    table = TextTable(headings, list(zip(*cells, strict=True)), columns)
-    pairs = zip(columns["model"], columns["note"], strict=True)
-    notes = [f"{model}: {note}." for model, note in pairs if note]
-    return Summary(title, (), table, notes, backend)
 
 
 def compare(
@@ -63,7 +46,6 @@ def compare(
     groups: Any = None,
     sample_weight: Any = None,
     random_state: int = 0,
-    progress: Callable[[str], object] | None = None,
 ) -> Summary:
     """Compare models by cross-validation, in one table, best first.
 
@@ -73,8 +55,8 @@ def compare(
     - difference to the best model and difference_std_error, from the differences row by row: much
       smaller than the errors of the scores, as all models find the same rows hard;
     - brier, accuracy, and calibration_error (of the most probable class);
-    - log_evidence, bic and aic of the fit to all rows, where they are defined and comparable: a
-      likelihood p(t|x) and a density p(x, t) are not; `note` has the reason;
+    - log_evidence, bic and aic of the fit to all rows, for likelihoods p(t|x): those of
+      generative models are densities p(x, t), and cannot be compared; `note` has the reason;
     - n_parameters, and the seconds of the fit to all rows.
 
     Parameters
@@ -86,7 +68,6 @@ def compare(
     cv : a number of folds, or a splitter of scikit-learn, which gets `groups`. A number n means
         `StratifiedKFold(n, shuffle=True, random_state=random_state)`. A splitter may leave rows
         out of all test sets, as TimeSeriesSplit does; they have no score.
-    progress : a function that is called with a text before each fit, such as `print`.
 
     >>> from sklearn.datasets import load_iris
     >>> from posteriori import GaussianClassifier, LogisticRegression
@@ -99,7 +80,7 @@ def compare(
     1  logistic      0.141       0.089                 0.014      0.96
     """
     named = _named(models)
-    rows = _read(named, X, y, sample_weight, progress)
+    rows = _read(named, X, y, sample_weight)
     folds, tested = _read_folds(cv, rows, groups, random_state)
     scored = []
     for name, model in named.items():
@@ -108,8 +89,18 @@ def compare(
         except Exception as error:
             error.add_note(f"This was model {name!r}.")
             raise
+    columns = _table(scored, rows.weight[tested])
+    names = [name for name in _PRINTED if any(v is not None for v in columns[name])]
+    cells = [columns["model"]]
+    for name in names[1:]:
+        digits = 2 if name in _CRITERIA else 4
+        cells.append(["" if v is None else f"{v:.{digits}f}" for v in columns[name]])
+    headings = [_HEADINGS.get(name, name.replace("_", " ")) for name in names]
+    pairs = zip(columns["model"], columns["note"], strict=True)
+    notes = [f"{model}: {note}." for model, note in pairs if note]
     title = f"Cross-validation of {len(tested)} rows, {len(folds)} folds"
-    return _compared(title, _table(scored, rows.weight[tested]), backend_of(X))
+    table = TextTable(headings, list(zip(*cells, strict=True)), columns)
+    return Summary(title, (), table, notes, backend_of(X))
 
 
 # --- Models, rows and folds -----------------------------------------------------------------------
@@ -126,17 +117,14 @@ class _Rows:
     weighted: bool
     number: Codes
     formulas: dict[str, str]
-    progress: Callable[[str], object] | None
 
-    def fit(self, name: str, model: Any, part: str, train: Codes | None = None) -> Any:
-        """A copy of the model, fitted to some rows; to all by default."""
-        if self.progress is not None:
-            self.progress(f"{name}, {part}")
-        X, labels, weight = self.X, self.classes[self.codes], self.weight
-        if train is not None:
-            X, labels, weight = pick_rows(X, train), labels[train], weight[train]
-        given = (self.formulas[name], X) if name in self.formulas else (X, labels)
-        return clone(model).fit(*given, **({"sample_weight": weight} if self.weighted else {}))
+    def fit(self, name: str, model: Any, train: Codes) -> Any:
+        """A copy of the model, fitted to some rows."""
+        X = pick_rows(self.X, train)
+        weight = {"sample_weight": self.weight[train]} if self.weighted else {}
+        if name in self.formulas:
+            return clone(model).fit(self.formulas[name], X, **weight)
+        return clone(model).fit(X, self.classes[self.codes[train]], **weight)
 
 
 def _named(models: Mapping[str, Any] | Iterable[Any]) -> dict[str, Any]:
@@ -158,8 +146,8 @@ def _named(models: Mapping[str, Any] | Iterable[Any]) -> dict[str, Any]:
     return found
 
 
-def _read(models: Mapping[str, Any], X: Any, y: Any, sample_weight: Any, progress: Any) -> _Rows:
-    if is_source(X) or is_memory_rows(X) or isinstance(X, str | PathLike):
+def _read(models: Mapping[str, Any], X: Any, y: Any, sample_weight: Any) -> _Rows:
+    if is_source(X):
         raise ParameterError(
             f"compare works on rows in memory, and X is a {type(X).__name__}.",
             "Pass an array or a data frame, such as a sample of the rows.",
@@ -175,9 +163,7 @@ def _read(models: Mapping[str, Any], X: Any, y: Any, sample_weight: Any, progres
             "Fit it by a formula too.",
         )
     targets = {text: read_formula(text, X).y for text in formulas.values()}
-    if y is None and not targets:
-        raise LabelError("y is missing.", "Pass the labels y, one per row.")
-    classes, codes = read_target(next(iter(targets.values())) if y is None else y, n)
+    classes, codes = read_target(next(iter(targets.values()), None) if y is None else y, n)
     if codes.ndim == 2:
         raise LabelError("compare takes no soft labels.", "Pass one label per row.")
     for text, target in targets.items():
@@ -191,7 +177,7 @@ def _read(models: Mapping[str, Any], X: Any, y: Any, sample_weight: Any, progres
     present, codes = encode(cast(Codes, codes)[kept])
     X = X if len(kept) == n else pick_rows(X, kept)
     weights, weighted = np.ones(n) if weight is None else weight[kept], weight is not None
-    return _Rows(X, classes[present], codes, weights, weighted, kept, formulas, progress)
+    return _Rows(X, classes[present], codes, weights, weighted, kept, formulas)
 
 
 def _formula_of(model: Any) -> str | None:
@@ -222,8 +208,7 @@ def _read_folds(cv: Any, rows: _Rows, groups: Any, random_state: int) -> tuple[l
 
 
 _Scored = dict[str, Any]
-"""The columns of a model, its losses in the test rows (m,), and `likelihood`, which says of what
-its likelihood is a density; None where there are none."""
+"""The columns of a model, its losses in the test rows (m,) or None, and notes."""
 
 
 def _scored(name: str, model: Any, rows: _Rows, folds: list[Fold]) -> _Scored:
@@ -231,8 +216,8 @@ def _scored(name: str, model: Any, rows: _Rows, folds: list[Fold]) -> _Scored:
     place = {label: k for k, label in enumerate(rows.classes.tolist())}
     logs: list[Array] = []
     right: list[Any] = []
-    for i, (train, test) in enumerate(folds):
-        fitted = rows.fit(name, model, f"fold {i + 1} of {len(folds)}", train)
+    for train, test in folds:
+        fitted = rows.fit(name, model, train)
         new, truth = pick_rows(rows.X, test), rows.classes[rows.codes[test]]
         right += (np.asarray(fitted.predict(new)) == truth).tolist()
         if hasattr(fitted, "predict_proba"):
@@ -240,8 +225,8 @@ def _scored(name: str, model: Any, rows: _Rows, folds: list[Fold]) -> _Scored:
             known = [place[label] for label in np.asarray(fitted.classes_).tolist()]
             logs[-1][:, known] = predicted_log_probabilities(fitted, new)
     begun = perf_counter()
-    fitted = rows.fit(name, model, "all rows")
-    seconds, found = perf_counter() - begun, _criteria(fitted, rows)
+    fitted = rows.fit(name, model, np.arange(len(rows.codes)))
+    seconds, found = perf_counter() - begun, _criteria(fitted)
     tested = np.concatenate([test for _, test in folds])
     codes, weight = rows.codes[tested], rows.weight[tested]
     found |= {"model": name, "seconds": seconds, "losses": None}
@@ -262,51 +247,29 @@ def _scored(name: str, model: Any, rows: _Rows, folds: list[Fold]) -> _Scored:
     return found
 
 
-def _criteria(fitted: Any, rows: _Rows) -> _Scored:
-    """Of what the likelihood of a fit is a density, its criteria, and why some are missing."""
-    k = getattr(fitted, "n_parameters_", None)
-    notes: list[str] = []
-    found: _Scored = {"n_parameters": k, "notes": notes, "likelihood": None}
+def _criteria(fitted: Any) -> _Scored:
+    """The criteria of a fit by its likelihood p(t|x), and why some are missing."""
+    found: _Scored = {"n_parameters": getattr(fitted, "n_parameters_", None), "notes": []}
     if isinstance(fitted, LikelihoodModel):
-        found["likelihood"] = _CONDITIONAL
         for name in _CRITERIA:
             try:
                 found[name] = float(getattr(fitted, f"{name}_"))
             except InferenceError as error:
-                notes.append(f"{name}: {error.problem.rstrip('.')}")
-    elif k is None or not hasattr(fitted, "score_samples"):
-        notes.append("no evidence, BIC or AIC: it has no likelihood of its own")
+                found["notes"].append(f"{name}: {error.problem.rstrip('.')}")
+    elif hasattr(fitted, "score_samples"):
+        found["notes"].append("no evidence, BIC or AIC: its likelihood is p(x, t), not p(t|x)")
     else:
-        notes.append("log_evidence: the parameters have no prior")
-        own = predicted_log_probabilities(fitted, rows.X)[np.arange(len(rows.codes)), rows.codes]
-        value = float(rows.weight @ (fitted.score_samples(rows.X) + own))  # ln p(x) + ln p(t|x)
-        found["bic"] = float(k * np.log(rows.weight.sum()) - 2 * value)
-        found["aic"] = float(2 * (k - value))
-        families = enumerate(getattr(fitted, "families_", ()))
-        masses = [j for j, family in families if family not in _DENSITIES]
-        of = f" with masses of {fitted.schema_.describe_all(masses)}" if masses else ""
-        found["likelihood"] = _JOINT + of
+        found["notes"].append("no evidence, BIC or AIC: it has no likelihood of its own")
     return found
 
 
 def _table(scored: list[_Scored], weight: Array) -> dict[str, list[Any]]:
-    """All columns: a row per model, the best first, those without probabilities last.
-
-    Likelihoods that are densities of something else than those of the others are left out: p(t|x)
-    is kept where a model has it, else the kind of the best.
-    """
+    """All columns: a row per model, the best first, those without probabilities last."""
     scored = sorted(scored, key=lambda each: (each.get("log_score", np.inf), -each["accuracy"]))
     best = scored[0]["losses"]
-    kinds = [each["likelihood"] for each in scored if each["likelihood"] is not None]
-    wanted = _CONDITIONAL if _CONDITIONAL in kinds else next(iter(kinds), None)
     for each in scored:
         if each["losses"] is not None and np.isfinite(best).all():
             score = mean_score(each["losses"] - best, weight)
             each |= {"difference": score.value, "difference_std_error": score.std_error}
-        if each["likelihood"] not in (None, wanted):
-            each |= dict.fromkeys(_CRITERIA)
-            each["notes"].append(
-                f"BIC and AIC are of {each['likelihood']}, those of other models of {wanted}"
-            )
         each["note"] = "; ".join(each["notes"])
     return {name: [each.get(name) for each in scored] for name in _COLUMNS}

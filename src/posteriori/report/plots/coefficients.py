@@ -1,7 +1,7 @@
 """Coefficients with their intervals, priors and posteriors, and how a fit found them.
 
-Conventions: intervals (3, n, c) are estimates, low and high ends of n terms and c contrasts: one
-for two classes, K - 1 for more.
+Conventions: intervals (3, c, n) are estimates, low and high ends of c contrasts and n terms: one
+contrast for two classes, K - 1 for more.
 """
 
 from collections.abc import Sequence
@@ -25,7 +25,6 @@ from posteriori.posterior.gaussian import DiagonalGaussian, Gaussian
 from posteriori.posterior.monte_carlo import Draws
 from posteriori.posterior.priors import GaussianPrior
 from posteriori.report.plots import style
-from posteriori.solve.objective import Iteration, Solution
 from posteriori.typing import Array
 
 _LARGEST = 690.0
@@ -44,16 +43,15 @@ def forest(
     level: float = 0.95,
     terms: Sequence[str] | None = None,
     odds_ratios: bool = False,
-    sort: bool = False,
     ax: Axes | None = None,
 ) -> Axes:
     """Draw the coefficients of `model.tidy(level)` with their intervals, one line per term.
 
     `terms` chooses some of them, in their order; by default all but the intercept. With more than
     two classes there is a marker for each class against the first. `odds_ratios` draws exp(w) of a
-    logistic model, on a logarithmic axis. `sort` puts the largest absolute estimate at the top. An
-    infinite end, or one beyond the doubles, is an arrow at the edge. Coefficients have the inverse
-    units of their columns: standardise these to compare them. A new figure grows with the terms.
+    logistic model, on a logarithmic axis. A line to an infinite end, or to one beyond the doubles,
+    goes to the edge. Coefficients have the inverse units of their columns: standardise these to
+    compare them. A new figure grows with the terms.
 
     >>> import matplotlib
     >>> matplotlib.use("agg")
@@ -63,43 +61,37 @@ def forest(
     ('log odds of class 1 per unit of the column\\nwith 95 % interval', ['x0'])
     """
     check_fraction("level", level)
-    known, classes, found = _intervals(model, level, odds_ratios)
-    if terms is None:
-        terms = [term for term in known if term != INTERCEPT]
-    terms = [terms] if isinstance(terms, str) else list(terms)
-    for term in terms:
-        style.check_known("term", term, known)
-    found = found[:, [known.index(term) for term in terms]]
-    if sort:
-        order = np.argsort(-abs(found[0]).max(axis=1), kind="stable")
-        found, terms = found[:, order], [terms[i] for i in order]
-    n, contrasts = found.shape[1:]
-    height = max(5.25, 1.2 + _TERM_HEIGHT * n * max(1.0, contrasts / 2))
-    axes = style.new_axes(ax, height, 7.0 + 0.07 * max(0, max(map(len, terms)) - 25))
-    _draw_intervals(axes, found, classes, odds_ratios)
-    points = 72 * axes.get_window_extent().height / axes.figure.dpi / n
-    axes.set_yticks(np.arange(n), terms, fontsize=min(10.0, 0.85 * points))
-    axes.set_ylim(n - 0.5, -0.5)
-    axes.set_xlabel(f"{_quantity(model, odds_ratios)}\nwith {100 * level:g} % interval")
-    if classes != [None]:
-        style.add_legend(axes, title=f"class, against {model.classes_.tolist()[0]}", above=True)
-    return axes
-
-
-def _intervals(
-    model: LikelihoodModel, level: float, odds_ratios: bool
-) -> tuple[list[str], list[Any], Array]:
-    """Terms, the classes of the contrasts ([None] for one contrast), and the intervals."""
     if not isinstance(model, LikelihoodModel):
         raise ParameterError(
             f"{type(model).__name__} has no coefficients with intervals.",
             "Pass a model that was fitted by likelihood, such as posteriori.LogisticRegression.",
         )
     model._check_odds(odds_ratios)
-    found = model._fitted_inference().table(getattr(model, "classes_", None), level)
-    terms, classes = list(dict.fromkeys(found.terms)), list(dict.fromkeys(found.classes or [None]))
-    columns = np.array([found.estimate, found.conf_low, found.conf_high])
-    return terms, classes, columns.reshape(3, len(classes), -1).transpose(0, 2, 1)
+    labels: Any = getattr(model, "classes_", None)
+    table = model._fitted_inference().table(labels, level)
+    known, classes = list(dict.fromkeys(table.terms)), list(dict.fromkeys(table.classes or [None]))
+    if terms is None:
+        terms = [term for term in known if term != INTERCEPT]
+    terms = [terms] if isinstance(terms, str) else list(terms)
+    for term in terms:
+        check_choice("term", term, known)
+    found = np.array([table.estimate, table.conf_low, table.conf_high])
+    found = found.reshape(3, len(classes), -1)[..., [known.index(term) for term in terms]]
+    n = len(terms)
+    height = max(5.25, 1.2 + _TERM_HEIGHT * n * max(1.0, len(classes) / 2))
+    axes = style.new_axes(ax, height, 7.0 + 0.07 * max(0, max(map(len, terms)) - 25))
+    _draw_intervals(axes, found, classes, odds_ratios)
+    points = 72 * axes.get_window_extent().height / axes.figure.dpi / n
+    axes.set_yticks(np.arange(n), terms, fontsize=min(10.0, 0.85 * points))
+    axes.set_ylim(n - 0.5, -0.5)
+    what = "coefficient"
+    if isinstance(model, LogisticRegression | BayesianLogisticRegression):
+        of = f" of class {labels[1]}" if len(labels) == 2 else ""
+        what = f"{'odds ratio' if odds_ratios else 'log odds'}{of} per unit of the column"
+    axes.set_xlabel(f"{what}\nwith {100 * level:g} % interval")
+    if table.classes is not None:
+        style.add_legend(axes, title=f"class, against {table.reference}")
+    return axes
 
 
 def _draw_intervals(axes: Axes, found: Array, classes: list[Any], odds_ratios: bool) -> None:
@@ -108,38 +100,20 @@ def _draw_intervals(axes: Axes, found: Array, classes: list[Any], odds_ratios: b
     ends = np.append(found[np.isfinite(found) & (abs(found) <= largest)], 0.0)
     margin = 0.06 * (ends.max() - ends.min()) or 1.0
     left, right = max(ends.min() - margin, -largest), min(ends.max() + margin, largest)
-    n, contrasts = found.shape[1:]
     for k, label in enumerate(classes):
-        heights = np.arange(n) + 0.6 * ((k + 0.5) / contrasts - 0.5)
-        middle, low, high = scale(np.clip(found[..., k], left, right))
+        heights = np.arange(found.shape[2]) + 0.6 * ((k + 0.5) / len(classes) - 0.5)
+        middle, low, high = scale(np.clip(found[:, k], left, right))
         axes.hlines(heights, low, high, color=style.colour_of(k), linewidth=1.8)
         axes.plot(middle, heights, label=str(label), **style.point_style(k))
-        for end, marker, beyond in (
-            (left, "<", found[1, :, k] < left),
-            (right, ">", found[2, :, k] > right),
-        ):
-            if beyond.any():
-                arrow = style.point_style(k) | {"marker": marker, "clip_on": False}
-                axes.plot(np.full(beyond.sum(), scale(end)), heights[beyond], **arrow)
     axes.axvline(scale(0.0), color=style.GREY, linewidth=1, zorder=0)
     if odds_ratios:
         axes.set_xscale("log")
-        decades = (right - left) / np.log(10)
-        if decades < 3:
-            axes.xaxis.set_major_locator(
-                LogLocator(subs=(1, 2, 5)) if decades > 1 else MaxNLocator(7)
-            )
+        if right - left < np.log(1000):
+            near = right - left < np.log(10)
+            axes.xaxis.set_major_locator(MaxNLocator(7) if near else LogLocator(subs=(1, 2, 5)))
             axes.xaxis.set_major_formatter("{x:g}")
             axes.xaxis.set_minor_formatter(NullFormatter())
     axes.set_xlim(scale(left), scale(right))
-
-
-def _quantity(model: Any, odds: bool) -> str:
-    if not isinstance(model, LogisticRegression | BayesianLogisticRegression):
-        return "coefficient"
-    labels = model.classes_.tolist()
-    of = f" of class {labels[1]}" if len(labels) == 2 else ""
-    return f"{'odds ratio' if odds else 'log odds'}{of} per unit of the column"
 
 
 def prior_and_posterior(
@@ -160,8 +134,15 @@ def prior_and_posterior(
     >>> [text.get_text() for text in ax.get_legend().get_texts()]
     ['prior: mean 0, sd 1', 'posterior: mean 0.767, sd 0.547']
     """
-    k, flat = _position(model, term, label)
-    found, prior = model.posterior_, _prior(model)
+    found, prior, labels = model.posterior_, _prior(model), model.classes_.tolist()
+    terms = found.coefficient_map.terms
+    check_choice("term", term, terms)
+    if len(labels) == 2 and label not in (None, labels[1]):
+        raise ParameterError(
+            f"The coefficients of two classes are those of {labels[1]!r}.", "Leave label out."
+        )
+    k = 0 if len(labels) == 2 else class_place(label, model.classes_)
+    flat = k * len(terms) + terms.index(term)
     mean, sd = found.mean[flat], found.standard_deviation[flat]
     prior_mean, prior_sd = prior.mean[flat], prior.standard_deviation[flat]
     wide = np.array([prior_mean - 3 * prior_sd, prior_mean + 3 * prior_sd])
@@ -181,30 +162,10 @@ def prior_and_posterior(
         axes.hist(found.draws[..., flat].ravel(), 30, density=True, label=text, **filled)
     axes.axvline(0.0, color=style.GREY, linewidth=1, zorder=0)
     axes.set(xlim=(x[0], x[-1]), ylim=(0, None), ylabel="density")
-    of_class = "" if len(model.classes_) == 2 else f", class {model.classes_.tolist()[k]}"
+    of_class = "" if len(labels) == 2 else f", class {labels[k]}"
     axes.set_xlabel(f"coefficient of {term}{of_class}")
     style.add_legend(axes)
     return axes
-
-
-def _position(model: BayesianLogisticRegression, term: str, label: Any) -> tuple[int, int]:
-    """The positions of the class and of its coefficient of the term."""
-    if not isinstance(model, BayesianLogisticRegression) or not hasattr(model, "posterior_"):
-        raise ParameterError(
-            f"This {type(model).__name__} has no posterior over its coefficients.",
-            "Pass a fitted BayesianLogisticRegression.",
-        )
-    terms = model.posterior_.coefficient_map.terms
-    style.check_known("term", term, terms)
-    labels = model.classes_.tolist()
-    if len(labels) > 2:
-        k = class_place(label, model.classes_)
-        return k, k * len(terms) + terms.index(term)
-    if label not in (None, labels[1]):
-        raise ParameterError(
-            f"The coefficients of two classes are those of {labels[1]!r}.", "Leave label out."
-        )
-    return 0, terms.index(term)
 
 
 def _prior(model: BayesianLogisticRegression) -> Posterior:
@@ -264,20 +225,22 @@ def evidence_curve(
     axes.plot([best], [chosen.log_evidence_], label=f"chosen: precision {best:.3g}", **star)
     axes.set(xscale="log", xlabel="precision of the prior, for standardised columns")
     axes.set_ylabel("log evidence")
-    style.add_legend(axes, above=True)
+    style.add_legend(axes)
     return axes
 
 
 def convergence(
-    fitted: Any, *, against: Literal["seconds", "passes"] = "seconds", ax: Axes | None = None
+    model: LikelihoodModel,
+    *,
+    against: Literal["seconds", "passes"] = "seconds",
+    ax: Axes | None = None,
 ) -> Axes:
     """Draw how the objective and the distance from the optimum fell during a fit.
 
-    `fitted` is a model with `solution_`, or that solution; `against` is "seconds", or "passes" over
-    the rows. Both curves share a logarithmic axis: the objective less its minimum, in units of
-    ln p, and the Newton decrement, about how many standard errors the parameters were from the
-    optimum. Steps on a subsample are hollow and have no objective, because that of a subsample has
-    another minimum.
+    `against` is "seconds", or "passes" over the rows. Both curves share a logarithmic axis: the
+    objective less its minimum, in units of ln p, and the Newton decrement, about how many standard
+    errors the parameters were from the optimum. Steps on a subsample are hollow and have no
+    objective, because that of a subsample has another minimum.
 
     >>> import matplotlib
     >>> matplotlib.use("agg")
@@ -288,21 +251,14 @@ def convergence(
     ('log', 'passes over the rows', 'distance from the optimum')
     """
     check_choice("against", against, ["seconds", "passes"])
-    solution = fitted if isinstance(fitted, Solution) else getattr(fitted, "solution_", None)
-    steps = () if solution is None else solution.trace
-    if solution is None or not steps or not isinstance(steps[0], Iteration):
-        raise ParameterError(
-            f"This {type(fitted).__name__} has no trace of steps: it is not fitted, or not by an "
-            "iterative solver.",
-            "Pass a fitted model such as LogisticRegression, or its solution_.",
-        )
+    steps = model.solution_.trace
     if against == "seconds":
         when = np.array([step.seconds for step in steps])
     else:
         passes = [step.row_fraction * step.n_evaluations for step in steps]
         when = np.cumsum([0.0, *passes[:-1]])
     whole = np.array([step.row_fraction >= 1 for step in steps])
-    above = np.array([step.objective for step in steps]) - solution.value
+    above = np.array([step.objective for step in steps]) - model.solution_.value
     decrement = np.array([step.decrement for step in steps])
     positive = np.where(decrement > 0, decrement, np.nan)
     axes = style.new_axes(ax)

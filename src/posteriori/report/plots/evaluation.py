@@ -14,7 +14,7 @@ from posteriori.decision.calibration import binned_residuals, reliability_curve
 from posteriori.decision.decide import Decisions
 from posteriori.decision.loss import read_loss, read_reject_cost
 from posteriori.decision.probabilities import Labelled, read_labelled
-from posteriori.errors import MissingValueError, ParameterError, ShapeError
+from posteriori.errors import ParameterError, ShapeError
 from posteriori.inspection.effects import position_of
 from posteriori.report.plots import style
 from posteriori.rows.categories import is_missing
@@ -28,11 +28,8 @@ _HISTOGRAM = "histogram"
 REJECT = "reject"
 """The action of a rejected row; None and NaN mean the same."""
 
-_TIE = 8 * np.finfo(np.float64).eps
-"""Expected losses that differ by less than this share of the largest are equal."""
-
-_DARK = 0.715
-"""The share from which on white text has more contrast on its shade than black text."""
+_DIGITS = 13
+"""Expected losses that are equal to so many decimals of the largest are equal."""
 
 
 def calibration(
@@ -135,14 +132,18 @@ def residuals(
     ('mean texture', 'mean of outcome - probability, class 1')
     """
     check_count("bins", bins, "bins", none=True)
-    classes = style.classes_of(model)
-    rows = read_labelled(y, style.probabilities(model, X), classes, sample_weight)
+    rows = read_labelled(y, model.predict_proba(X), model.classes_, sample_weight)
     k = rows.place(label)
-    p, name = rows.probability[:, k], classes.tolist()[k]
+    p, name = rows.probability[:, k], rows.classes.tolist()[k]
     along, words = f"predicted probability of class {name}", None
     values: Any = p
     if column is not None:
-        table, j = _read_column(X, column)
+        frame = as_frame(X)
+        if frame is not None:  # of which no other column is read
+            X = frame[:, [position_of(column, frame.columns)]].to_native()
+            column = 0
+        table = read_features(X)
+        j = position_of(column, table.schema.names)
         along = table.schema.names[j]
         if table.schema.columns[j].kind == "numeric":
             values = style.numbers_of(table, [j])[rows.row, 0]
@@ -165,40 +166,22 @@ def residuals(
     for which, number, text in ((~found.outside, 0, "in the band"), (found.outside, 5, "outside")):
         axes.plot(found.place[which], gap[which], label=text, **style.point_style(number))
     axes.set(xlabel=along, ylabel=f"mean of outcome - probability, class {name}")
-    style.add_legend(axes, above=True)
+    style.add_legend(axes)
     return axes
-
-
-def _read_column(X: Any, column: Any) -> tuple[Table, int]:
-    """A table that has the column, and its position there; of a frame no other column is read."""
-    frame = as_frame(X)
-    if frame is None:
-        table = read_features(X)
-        return table, position_of(column, table.schema.names)
-    j = position_of(column, frame.columns)
-    return read_features(frame[:, [j]].to_native()), 0
 
 
 def _levels(table: Table, j: int, rows: Labelled, bins: int | None) -> tuple[Codes, list[str]]:
     """The codes (n,) of the levels of a column, and the name of each; in `bins` at most."""
-    codes, column = entries_of(table, j)[rows.row], table.schema.columns[j]
-    present = codes >= 0  # missing: negative, or NaN
-    if not present.all():
-        row = rows.row[present.argmin()]
-        raise MissingValueError(
-            f"Row {row} of {table.schema.describe(j)} is missing.", "Drop such rows."
-        )
-    codes = codes.astype(np.intp)
+    entries, column = entries_of(table, j)[rows.row], table.schema.columns[j]
     levels = column.levels if column.kind == "categorical" else (False, True)
-    total = np.bincount(codes, rows.weight, len(levels))
-    kept = np.flatnonzero(total)
-    others = bins is not None and bins < len(kept)
-    if others:
-        frequent = kept[np.argsort(-total[kept], kind="stable")]
-        kept = np.sort(frequent[: cast(int, bins) - 1])
-    position = np.full(len(levels), len(kept) if others else 0)
-    position[kept] = np.arange(len(kept))
-    return position[codes], [str(levels[i]) for i in kept] + ["other levels"] * others
+    names = [*map(str, levels), "missing", "other levels"]
+    codes = np.where(entries >= 0, entries, len(levels)).astype(np.intp)  # missing: -1, or NaN
+    total = np.bincount(codes, rows.weight, len(names))
+    frequent = np.argsort(-total, kind="stable")[: np.count_nonzero(total)]
+    if bins is not None and bins < len(frequent):
+        codes[np.isin(codes, frequent[bins - 1 :])] = len(names) - 1
+    kept, codes = np.unique(codes, return_inverse=True)
+    return codes, [names[i] for i in kept]
 
 
 def reject_curve(
@@ -240,15 +223,14 @@ def reject_curve(
     expected = (rows.probability[:, None, :] @ losses)[:, 0]
     action = expected.argmin(axis=1)
     excess = expected.min(axis=1) - price
-    order = np.argsort(excess, kind="stable")
-    distinct = np.diff(excess[order]) > _TIE * abs(excess).max()
-    ends = np.concatenate([[len(order)], np.flatnonzero(distinct)[::-1] + 1, [0]])
+    scale = abs(excess).max() or 1.0
+    place = np.unique(np.round(excess / scale, _DIGITS), return_inverse=True)[1]
 
     def remaining(values: Array) -> Array:
         """The sum over the rows that are not rejected, at each point."""
-        return np.concatenate([[0.0], np.cumsum((weight * values)[order])])[ends]
+        return np.append(np.cumsum(np.bincount(place, weight * values))[::-1], 0.0)
 
-    rest = remaining(np.ones(len(order)))
+    rest = remaining(np.ones(len(weight)))
     rejected = 1 - rest / total
     incurred = losses[np.arange(len(weight)), rows.codes, action]
     curves: list[tuple[Array, str]] = []
@@ -272,7 +254,7 @@ def reject_curve(
         share = weight[excess > 0].sum() / total
         axes.axvline(share, color=style.GREY, linestyle=":", label="rejected by Chow's rule")
     axes.set(xlim=(0, 1), xlabel="share of rows rejected")
-    style.add_legend(*sides, above=True)
+    style.add_legend(*sides)
     return axes
 
 
@@ -303,7 +285,12 @@ def confusion(
     known = read_target(y, n)[0] if classes is None else as_vector(classes)
     codes, weight = style.codes_of(y, known, n), style.weights_of(sample_weight, n)
     found, price = read_loss(loss, known, n), read_reject_cost(reject_cost, n)
-    names, chosen = known.tolist(), _actions_of(decided, n)
+    given = as_vector(decided.action if isinstance(decided, Decisions) else decided)
+    if given.shape != (n,):
+        raise ShapeError(
+            f"decided has shape {given.shape} for {n} rows.", "Pass one action per row."
+        )
+    names, chosen = known.tolist(), [REJECT if is_missing(a) else a for a in given.tolist()]
     has_costs = loss is not None or price is not None
     actions = [*found.actions.tolist(), *([] if price is None else [REJECT])]
     others = [action for action in dict.fromkeys(chosen) if action not in actions]
@@ -329,20 +316,10 @@ def confusion(
     for (k, a), count in np.ndenumerate(counts):
         number = f"{count:.0f}" if count == round(count) else f"{count:.4g}"
         number += "" if not has_costs else f"\ncost {costs[k, a]:.4g}"
-        axes.text(a, k, number, color="white" if share[k, a] > _DARK else "black", **look)
+        axes.text(a, k, number, color="white" if share[k, a] > 0.7 else "black", **look)
     style.set_ticks(axes, list(map(str, actions)))
     axes.set_yticks(range(len(names)), list(map(str, names)))
     axes.set(xlabel="action", ylabel="true class (shade: share of its rows)")
     if has_costs:
         axes.set_title(f"total cost {costs.sum():.6g}, {costs.sum() / counts.sum():.3g} per row")
     return axes
-
-
-def _actions_of(decided: Any, n: int) -> list[Any]:
-    """The action of each row (n,), "reject" for rejected ones."""
-    chosen = as_vector(decided.action if isinstance(decided, Decisions) else decided)
-    if chosen.shape != (n,):
-        raise ShapeError(
-            f"decided has shape {chosen.shape} for {n} rows.", "Pass one action per row."
-        )
-    return [REJECT if is_missing(action) else action for action in chosen.tolist()]

@@ -90,7 +90,7 @@ def decision_regions(
     >>> [text.get_text() for text in ax.get_legend().get_texts()]
     ['0', '1', '2']
     """
-    classes, found = style.classes_of(model), _read_plane(model, X, y, columns, plane, resolution)
+    classes, found = model.classes_, _read_plane(model, X, y, columns, plane, resolution)
     codes = style.codes_of(y, classes, len(found.points))
     chosen = np.asarray(model.predict(found.grid_rows)).reshape(found.shape)
     axes = style.new_axes(ax)
@@ -124,13 +124,12 @@ def posterior_surface(
     >>> ax.get_title()
     'probability of class 1'
     """
-    classes = style.classes_of(model)
-    k, found = class_place(label, classes), _read_plane(model, X, y, columns, plane, resolution)
-    codes = style.codes_of(y, classes, len(found.points))
-    share = style.probabilities(model, found.grid_rows)[:, k].reshape(found.shape)
+    classes, found = model.classes_, _read_plane(model, X, y, columns, plane, resolution)
+    k, codes = class_place(label, classes), style.codes_of(y, classes, len(found.points))
+    share = np.asarray(model.predict_proba(found.grid_rows))[:, k].reshape(found.shape)
     axes, edges = style.new_axes(ax), np.linspace(0, 1, 11)
     strength = _FAINTEST + _STRONGEST * (edges[:-1] + edges[1:]) / 2
-    shades = style.tinted(style.class_colours(len(classes))[k], strength)
+    shades = style.tinted(style.colour_of(k), strength)
     shaded = axes.contourf(found.horizontal, found.vertical, share, levels=edges, colors=shades)
     axes.figure.colorbar(shaded, ax=axes)
     style.draw_rows(axes, found.points, codes, classes, found.labels)
@@ -147,8 +146,6 @@ def _read_plane(
     model: Any, X: Any, y: Any, columns: Sequence[Any] | None, plane: Any, resolution: int
 ) -> Plane:
     """The plane of two columns or components, and `resolution` points along each of its sides."""
-    if resolution < 2:
-        raise ParameterError(f"resolution={resolution} is too small.", "Use two points or more.")
     if columns is not None and plane is not None:
         raise ParameterError("columns and plane exclude each other.", "Pass one of them.")
     rows = as_pickable(X)
@@ -159,7 +156,10 @@ def _read_plane(
         points, labels = style.numbers_of(table, pair), (names[pair[0]], names[pair[1]])
     else:
         values = style.numbers_of(table, range(len(names)))
-        points, labels = _components(X, y, plane), ("component 1", "component 2")
+        if isinstance(plane, str):
+            check_choice("plane", plane, ["fisher"])
+            plane = FisherDiscriminant(n_components=2).fit(X, y)
+        points, labels = np.asarray(plane.transform(X)), ("component 1", "component 2")
     low, high = points.min(axis=0), points.max(axis=0)
     margin = np.where(high > low, _MARGIN * (high - low), 1.0)
     horizontal, vertical = np.linspace(low - margin, high + margin, resolution).T
@@ -170,49 +170,26 @@ def _read_plane(
         centre, middle = values.mean(axis=0), points.mean(axis=0)
         back = np.linalg.lstsq(points - middle, values - centre)[0]
         new = dict(enumerate((centre + (grid - middle) @ back).T))
-    shape = (resolution, resolution)
-    return Plane(labels, points, horizontal, vertical, _rows_like(rows, table, new), shape)
-
-
-def _components(X: Any, y: Any, plane: Any) -> Array:
-    """The coordinates (n, 2) of the rows in the plane."""
-    if isinstance(plane, str):
-        check_choice("plane", plane, ["fisher"])
-        plane = FisherDiscriminant(n_components=2).fit(X, y)
-    points = np.asarray(plane.transform(X), dtype=np.float64)
-    if points.shape[1:] != (2,):
-        raise ParameterError(
-            f"plane.transform returns an array of shape {points.shape}.",
-            "Pass a plane with two components; Fisher's takes at least three classes.",
-        )
-    return points
-
-
-def _rows_like(X: Any, table: Table, new: dict[int, Array]) -> Any:
-    """Rows of the type of X with these columns (m,), the others at their typical values."""
-    m = len(next(iter(new.values())))
-    typical = {j: _typical(table, j) for j in range(len(table.schema)) if j not in new}
-    # Rows with the most frequent levels, so that a column of a frame keeps its type.
-    start = np.resize([row for _, row in typical.values()] or [0], m)
-    filled = new | {j: np.full(m, value) for j, (value, _) in typical.items()}
-    changes = [_replace_by(column, j) for j, column in filled.items()]
-    return changed_table(pick_rows(X, start), table, changes)
+    others = set(range(len(names))) - set(new)
+    new |= {j: np.full(len(grid), _typical(table, j)) for j in others}
+    changes = [_replace_by(own, j) for j, own in new.items()]
+    start = pick_rows(rows, np.resize(np.arange(table.n_rows), len(grid)))
+    grid_rows, shape = changed_table(start, table, changes), (resolution, resolution)
+    return Plane(labels, points, horizontal, vertical, grid_rows, shape)
 
 
 def _replace_by(new: Array, j: int) -> Change:
     return Change(j, lambda _: new)
 
 
-def _typical(table: Table, j: int) -> tuple[float, int]:
-    """The mean of a column, rounded if all entries are whole; or its mode, and a row with it."""
+def _typical(table: Table, j: int) -> float:
+    """The mean of a column, rounded if all entries are whole; or its most frequent level."""
     entries = entries_of(table, j)
     if table.schema.columns[j].kind == "numeric":
         present = entries[np.isfinite(entries)]
         mean = float(present.mean())
-        return (round(mean) if (present % 1 == 0).all() else mean), 0
-    values, rows, counts = np.unique(entries, return_index=True, return_counts=True)
-    mode = int((counts * (values >= 0)).argmax())  # a missing entry is negative or NaN
-    return values[mode], int(rows[mode])
+        return round(mean) if (present % 1 == 0).all() else mean
+    return int(np.bincount(entries[entries >= 0].astype(np.intp)).argmax())
 
 
 def _draw_regions(
@@ -221,7 +198,7 @@ def _draw_regions(
     """A region for each class or action that is `chosen` (m, m), with its boundary."""
     strength = np.full((*plane.shape, len(classes)), _STRONGEST)
     if hasattr(model, "predict_proba"):
-        K, proba = len(classes), style.probabilities(model, plane.grid_rows)
+        K, proba = len(classes), np.asarray(model.predict_proba(plane.grid_rows))
         sureness = np.maximum(proba.reshape(strength.shape) * K - 1, 0.0) / (K - 1)
         strength = _FAINTEST + (_STRONGEST - _FAINTEST) * sureness
     image, greys = np.empty((*plane.shape, 3)), cycle(_GREYS)
@@ -229,7 +206,7 @@ def _draw_regions(
         inside = chosen == name
         if name in classes:
             k = classes.index(name)
-            image[inside] = style.tinted(style.class_colours(k + 1)[k], strength[inside, k])
+            image[inside] = style.tinted(style.colour_of(k), strength[inside, k])
         else:
             image[inside] = grey = next(greys)
             label = "reject" if name is None else str(name)
@@ -267,11 +244,6 @@ def class_densities(
     >>> ax.get_xlabel(), ax.get_ylabel()
     ('petal width (cm)', 'density in the class')
     """
-    if not isinstance(model, GaussianClassifier | NaiveBayes):
-        raise ParameterError(
-            f"{type(model).__name__} has no densities of its columns.",
-            "Pass a fitted GaussianClassifier or NaiveBayes.",
-        )
     check_is_fitted(model)
     j = position_of(column, model.schema_.names)
     values, codes, weight = _entries(model, X, y, j, sample_weight)
@@ -330,10 +302,6 @@ def density_ellipses(
     >>> ax.get_xlabel(), len(ax.get_lines())
     ('x2', 6)
     """
-    if not isinstance(model, GaussianClassifier):
-        raise ParameterError(
-            f"{type(model).__name__} has no covariances.", "Pass a fitted GaussianClassifier."
-        )
     check_is_fitted(model)
     names = model.schema_.names
     pair = style.two_positions(columns, names)
@@ -416,9 +384,7 @@ def _states(found: list[Any], values: Array) -> Codes:
 
 
 def _entries(model: Generative, X: Any, y: Any, j: int, sample_weight: Any) -> Entries:
-    if (X is None) != (y is None):
-        raise ParameterError("X and y belong together.", "Pass both, or leave both out.")
-    if X is None:
+    if X is None and y is None:
         return np.empty(0), np.empty(0, dtype=np.intp), np.empty(0)
     table = read_features(X, model.schema_, type(model).__name__)
     values = entries_of(table, j)

@@ -27,6 +27,8 @@ BLUE, VERMILION = "#0072B2", "#D55E00"
 GREY = "0.35"
 """For boundaries and reference lines."""
 
+CORNERS = {"upper right": (1, 1), "upper left": (0, 1), "lower left": (0, 0), "lower right": (1, 0)}
+
 
 def colour_of(k: int) -> str:
     """The colour of class or model number k; they repeat after seven."""
@@ -44,18 +46,13 @@ def point_style(k: int) -> dict[str, Any]:
     return {"color": colour_of(k), "marker": MARKERS[k % len(MARKERS)], "linestyle": "none", **edge}
 
 
-def class_colours(n_classes: int) -> Array:
-    """The colour of each class as red, green and blue (K, 3); they repeat after seven."""
-    return np.array([to_rgb(colour_of(k)) for k in range(n_classes)])
-
-
-def tinted(colour: Any, strength: Any) -> Array:
+def tinted(colour: str, strength: Any) -> Array:
     """White mixed with a colour (..., 3) by a strength (...) from 0, white, to 1, the colour.
 
-    >>> tinted((1.0, 0.0, 0.0), 0.5)
+    >>> tinted("red", 0.5)
     array([1. , 0.5, 0.5])
     """
-    return 1 - np.asarray(strength)[..., None] * (1 - np.asarray(colour))
+    return 1 - np.asarray(strength)[..., None] * (1 - np.array(to_rgb(colour)))
 
 
 def new_axes(ax: Axes | None, height: float = 5.25, width: float = 7.0) -> Axes:
@@ -63,15 +60,18 @@ def new_axes(ax: Axes | None, height: float = 5.25, width: float = 7.0) -> Axes:
     return plt.subplots(figsize=(width, height), layout="constrained")[1] if ax is None else ax
 
 
-def add_legend(axes: Axes, *others: Axes, above: bool = False, **settings: Any) -> None:
-    """One legend of all plots on these Axes (and on `others`), each label once."""
+def add_legend(axes: Axes, *others: Axes, **settings: Any) -> None:
+    """One legend of all plots on these Axes (and on `others`), each label once: above, or at `loc`.
+
+    Never at "best": matplotlib's search for that place is slow where many rows are drawn.
+    """
     found: dict[str, Any] = {}
     for each in (axes, *others):
         for handle, label in zip(*each.get_legend_handles_labels(), strict=True):
             found.setdefault(label, handle)
-    if above:
-        settings |= {"loc": "lower center", "bbox_to_anchor": (0.5, 1.0), "ncols": 2}
-        settings["frameon"] = False
+    if "loc" not in settings:
+        settings |= {"loc": "lower center", "bbox_to_anchor": (0.5, 1.0), "frameon": False}
+        settings["ncols"] = 2 if max(map(len, found)) > 20 else 4
     axes.legend(list(found.values()), list(found), **settings)
 
 
@@ -89,25 +89,21 @@ def draw_rows(
         x, y = points[codes == k].T
         look: dict[str, Any] = {"color": colour_of(k), "marker": MARKERS[k % len(MARKERS)]}
         axes.scatter(x, y, s=26, edgecolors="black", linewidths=0.6, label=str(label), **look)
-    add_legend(axes, title="class", framealpha=0.9)
+    # In the corner that is farthest from its nearest point.
+    low, high = points.min(axis=0), points.max(axis=0)
+    places = (points - low) / np.where(high > low, high - low, 1.0)
+    far = {name: abs(places - corner).max(axis=1).min() for name, corner in CORNERS.items()}
+    add_legend(axes, title="class", loc=max(far, key=far.__getitem__), framealpha=0.9)
     axes.set(xlabel=labels[0], ylabel=labels[1])
-
-
-def check_known(what: str, name: Any, known: Sequence[Any]) -> None:
-    """An error if there is no term of this name."""
-    if name not in known:
-        raise ParameterError(f"There is no {what} {name!r}.", f"Use one of {list(known[:8])}.")
 
 
 def two_positions(columns: Sequence[Any] | None, names: Sequence[str]) -> list[int]:
     """The positions of two columns that differ; None for the only two."""
-    if columns is None and len(names) != 2:
-        raise ParameterError(
-            f"X has {len(names)} columns, a plot has two.", "Choose two of them by columns=."
-        )
     pair = [position_of(column, names) for column in (names if columns is None else columns)]
-    if isinstance(columns, str) or len(pair) != 2 or pair[0] == pair[1]:
-        raise ParameterError(f"columns={columns!r} are not two columns.", "Pass two that differ.")
+    if len(pair) != 2 or len(set(pair)) != 2:
+        raise ParameterError(
+            f"A plot has two columns, not {len(set(pair))}.", "Choose two that differ by columns=."
+        )
     return pair
 
 
@@ -125,17 +121,6 @@ def numbers_of(table: Table, columns: Sequence[int]) -> Array:
     return np.column_stack([entries_of(table, j) for j in columns])
 
 
-def classes_of(model: Any) -> Labels:
-    """The classes of a fitted classifier."""
-    classes = getattr(model, "classes_", None)
-    if classes is None:
-        raise ParameterError(
-            f"This {type(model).__name__} has no classes_: it is not fitted, or not a classifier.",
-            "Pass a fitted classifier.",
-        )
-    return np.asarray(classes)
-
-
 def codes_of(y: Any, classes: Labels, n_rows: int) -> Codes:
     """The class of each row (n,) as its position among `classes`."""
     codes = read_target(y, n_rows, known=classes)[1]
@@ -148,12 +133,3 @@ def weights_of(sample_weight: Any, n_rows: int) -> Array:
     """A weight for each row (n,), one by default."""
     weight = read_weight(sample_weight, n_rows)
     return np.ones(n_rows) if weight is None else weight
-
-
-def probabilities(model: Any, X: Any) -> Array:
-    """p(C_k|x) (n, K)."""
-    if not hasattr(model, "predict_proba"):
-        raise ParameterError(
-            f"{type(model).__name__} has no predict_proba.", "Pass a classifier with probabilities."
-        )
-    return cast(Array, np.asarray(model.predict_proba(X), dtype=np.float64))
