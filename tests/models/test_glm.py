@@ -445,7 +445,7 @@ BAD = [
 def test_a_target_outside_the_family_is_named_with_its_row(family, value, allowed):
     X, y = exponential_rows()
     y[[40, 7]] = value
-    with pytest.raises(DomainError, match=rf"Row 7 of y is {value:g}.*{family}.*{allowed}"):
+    with pytest.raises(DomainError, match=rf"Row 7 of y is outside .*{family}.*{allowed}"):
         GLM(family=family).fit(X, y)
     weight = np.ones(len(y))
     weight[[40, 7]] = 0
@@ -541,8 +541,6 @@ def test_an_exponential_likelihood_without_bound_is_an_error():
     for link in ("reciprocal", "log"):
         with pytest.raises(DomainError, match=r"no bound.*'g\[c\]'"):
             GLM(family="exponential", link=link).fit(frame, y)
-    with pytest.raises(DomainError, match=r"no bound.*mean of row \d+"):
-        GLM(family="exponential", link="identity").fit(frame, y)
     assert GLM(family="exponential", link="log", prior=1.0).fit(frame, y).converged_
 
 

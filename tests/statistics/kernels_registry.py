@@ -23,7 +23,6 @@ from posteriori.statistics.discrete_counts import (
     GatherCounts,
     GatherSums,
 )
-from posteriori.statistics.glm_domain import CountRows, GatherTargetRange
 from posteriori.statistics.goodness_of_fit import (
     Fitted,
     GatherClassFit,
@@ -187,9 +186,6 @@ KERNELS: dict[str, Entry] = {
     "sums of what is there": Entry(GatherSums(SCHEMA, CLASSES), CODES, GAPS),
     "by family": Entry(GatherByFamily(SCHEMA, FAMILIES, CLASSES), CODES, COUNTS),
     "target mean": Entry(GatherTargetMean(_target), TWO),
-    "target range": Entry(
-        GatherTargetRange(GLM_FAMILIES["gamma"], _target), COUNTED, weighs=False, first=True
-    ),
     "local quadratic": Entry(TWO_CLASSES, TWO),
     "local quadratic, many classes": Entry(MANY_CLASSES, CODES),
     "local quadratic, diagonal": Entry(replace(MANY_CLASSES, hessian="diagonal"), CODES),
@@ -230,9 +226,6 @@ KERNELS: dict[str, Entry] = {
             glm_loss("gamma", "log"), GLM_FAMILIES["gamma"], _positive, Fitted(TWO_CLASSES)
         ),
         COUNTED,
-    ),
-    "rows that fulfil a condition": Entry(
-        CountRows(lambda block: block.X[:, 0] > 0.5), TWO, weighs=False, first=True
     ),
     "one row in seven": Entry(
         TakeSample(7), CODES, weighs=False, ordered=True, view=lambda s: s.rows(SCHEMA, None)

@@ -255,10 +255,10 @@ def with_dispersion(
     determine rather than the prior. s is at least a millionth of what it is without slopes: where
     columns fit the target exactly, the evidence may grow without end as s gets smaller.
     """
-    least = _LEAST * _dispersion(prepared.objective, prepared.start, family, 0.0)
+    least = _LEAST * dispersion_of(prepared.objective, prepared.start, family)
     if least == 0.0:
         return prepared, "not chosen, as the target is constant"
-    dispersion = _dispersion(prepared.objective, optimum(prepared), family, 0.0)
+    dispersion = dispersion_of(prepared.objective, optimum(prepared), family)
     for _ in range(_ROUNDS):
         dispersion = max(dispersion, least)
         levels = [divided(level, dispersion) for level in prepared.levels]
@@ -267,7 +267,7 @@ def with_dispersion(
         whole = divided(found.objective, 1.0 / dispersion)
         prepared = replace(prepared, levels=[whole], start=found.start)
         before = dispersion
-        dispersion = _dispersion(whole, prepared.start, family, _determined(found))
+        dispersion = dispersion_of(whole, prepared.start, family, _determined(found))
         if abs(max(dispersion, least) - before) <= _SAME * before:
             break
     if dispersion <= least:
@@ -283,9 +283,10 @@ def _determined(found: Prepared) -> float:
     return float(len(precision) - precision @ np.diagonal(inverse_of(found.hessian)))
 
 
-def _dispersion(
-    objective: LogPosterior, w: Array, family: TargetFamily, determined: float
+def dispersion_of(
+    objective: LogPosterior, w: Array, family: TargetFamily, determined: float = 0.0
 ) -> float:
+    """Pearson's χ² over the rows less the parameters that are determined."""
     loss = cast(Loss, objective.loss)
     kernel = GatherFamilyFit(loss, family, objective.target, Fitted(objective.kernel(w)))
     found = objective.rows.map_sum(kernel)
