@@ -67,9 +67,8 @@ class Entry:
     """A kernel and its rows.
 
     weighs: whether a weight of two is the row twice; others ask which rows there are, not how
-    often. ordered: whether rows are handed on in the order in which they come. first: whether it
-    names the first row of some kind, those of a block being in order. view: what to look at, where
-    one value can be written in several ways.
+    often. ordered: whether rows are handed on in the order in which they come. view: what to look
+    at, where one value can be written in several ways.
     """
 
     kernel: Any
@@ -77,7 +76,6 @@ class Entry:
     X: np.ndarray = field(default_factory=lambda: X)
     weighs: bool = True
     ordered: bool = False
-    first: bool = False
     view: Callable[[Any], Any] = lambda found: found
 
     def block(self, **given: Any) -> Block:

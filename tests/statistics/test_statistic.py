@@ -38,7 +38,7 @@ def test_any_split_is_the_whole(entry, cuts):
     assert_same(entry, total, entry.kernel(entry.block()))
 
 
-@over(lambda entry: not (entry.ordered or entry.first))
+@over(lambda entry: not entry.ordered)
 def test_the_order_of_the_rows_does_not_matter(entry):
     block = entry.block()
     order = np.random.default_rng(0).permutation(N)

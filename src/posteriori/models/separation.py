@@ -192,7 +192,7 @@ class SeparationSearch:
         standard, support = objective.standard, self.support(objective)
         guess = None if w is None else standard.to_user(objective.coordinates.expand(w))
         sums = pair_sums(objective.rows, self.n_classes, support, standard.intercept)
-        return find_separation(sums, guess=guess, fixed=fixed)
+        return find_separation(*sums, guess=guess, fixed=fixed)
 
     def _shows_overlap(
         self, levels: Sequence[LogPosterior], solution: Solution[Array, Iteration]
