@@ -384,7 +384,9 @@ def test_coefficients_of_levels_whose_targets_are_all_zero_are_named(y, columns)
         model = GLM(family="poisson").fit(levels(), np.array(y))
     assert model.separation_.columns == columns
     if columns != ("f[b]",):
-        with pytest.raises(DomainError, match="no bound: every target of some of the rows is zero"):
+        with pytest.raises(
+            DomainError, match=r"every target of some of the rows is zero.*no bound"
+        ):
             GLM(family="exponential", link="log").fit(levels(), np.array(y))
 
 
@@ -539,7 +541,7 @@ def test_an_exponential_likelihood_without_bound_is_an_error():
     frame, y = counts()
     y = np.where(frame["g"] == "c", 0.0, y + 0.1)
     for link in ("reciprocal", "log"):
-        with pytest.raises(DomainError, match=r"no bound.*'g\[c\]'"):
+        with pytest.raises(DomainError, match=r"'g\[c\]'.*no bound"):
             GLM(family="exponential", link=link).fit(frame, y)
     assert GLM(family="exponential", link="log", prior=1.0).fit(frame, y).converged_
 

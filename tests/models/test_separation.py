@@ -197,9 +197,9 @@ def test_a_prior_on_some_columns_leaves_the_others_free_to_diverge():
     assert not warned
 
 
-def test_the_message_names_columns_and_leaves_out_the_intercept():
+def test_the_message_names_the_columns():
     X, y = np.array([[1.0], [2.0], [3.0], [4.0]]), [0, 0, 1, 1]
-    with pytest.warns(SeparationWarning, match=r"already by 'x0' \(with the intercept\) alone"):
+    with pytest.warns(SeparationWarning, match=r"already by 'intercept', 'x0' alone"):
         model = LogisticRegression().fit(X, y)
     assert model.separation_.columns == ("intercept", "x0")
     assert repr(model.separation_) == "Separation(kind='complete', columns=('intercept', 'x0'))"

@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Any, Literal, NamedTuple, NoReturn, TypeAlias, cast
 
 import numpy as np
-from scipy.linalg import eigh, null_space
+from scipy.linalg import eigh
 
 from posteriori.arguments import is_number
 from posteriori.errors import (
@@ -84,10 +84,10 @@ class NoiseProfile(LogPosterior):
         """The ε that makes F(w, ε) smallest."""
         return self._best(w)[0]
 
-    def rate_error(self, w: Array, determined: Array | None) -> float | None:
+    def rate_error(self, w: Array, undetermined: Array | None) -> float | None:
         """The standard error of the best ε, by the joint curvature; infinite where that is flat.
 
-        `determined` (p, k) are the directions of w that the data determine, if not all. None at the
+        `undetermined` (p, m) are directions of w that the data do not determine. None at the
         boundary ε = 0, where the likelihood is no parabola, and with more parameters than a Hessian
         can have.
         """
@@ -97,8 +97,8 @@ class NoiseProfile(LogPosterior):
         observed = replace(self.at(rate), information="observed")
         hessian = cast(Array, LogPosterior.__call__(observed, w, "full").hessian)
         cross = self._contracted(found)
-        if determined is not None:
-            hessian, cross = determined.T @ hessian @ determined, determined.T @ cross
+        if undetermined is not None:
+            hessian = hessian + np.diagonal(hessian).max() * undetermined @ undetermined.T
         joint = np.block([[hessian, cross[:, None]], [cross, np.array([found.curvature])]])
         try:
             return float(np.sqrt(inverse_of(joint)[-1, -1]))
@@ -242,20 +242,20 @@ class Noise:
 
     def conclude(self, objective: LogPosterior, solution: Solution[Array, Iteration]) -> "NoisyFit":
         """Rates and inference at the optimum of an objective with noise."""
-        w, value, determined = solution.parameters, solution.value, None
+        w, value, undetermined = solution.parameters, solution.value, None
         level = level_directions(objective, w)
         if level.size:
             _warn_of_separation(objective, level)
-            determined = null_space(level.T)
+            undetermined = np.linalg.qr(level)[0]
         objective = replace(objective, information="observed")
         if not isinstance(objective, NoiseProfile):
-            inference = Inference(objective, w, value, determined=determined)
+            inference = Inference(objective, w, value, undetermined=undetermined)
             return NoisyFit(inference, cast(float, self.rate), None, cast(NoisyLoss, self.loss))
         rate = objective.best_rate(w)
         objective = objective.at(rate)
-        rate_error = objective.rate_error(w, determined)
+        rate_error = objective.rate_error(w, undetermined)
         _check_rate(rate, rate_error)
-        inference = NoisyInference(objective, w, value, others=1, determined=determined)
+        inference = NoisyInference(objective, w, value, others=1, undetermined=undetermined)
         return NoisyFit(inference, rate, rate_error, NoisyLogisticLoss(rate, rate))
 
     def _noisy(self, level: LogPosterior) -> LogPosterior:

@@ -149,14 +149,14 @@ def finish(plan: Plan, prepared: Prepared) -> Fit:
         solved, curvature = _solve_with_hessian(plan, prepared)
     else:
         solved = plan.solve(prepared, search)
-    solution, determined = search.verify(prepared, solved.solution, plan.solve), None
+    solution, undetermined = search.verify(prepared, solved.solution, plan.solve), None
     if solution.status is Status.SEPARATED:
         found, support = search.separation, search.support(objective)
         if search.zero_lies_at:
             margin = negligible_mean(objective, search.zero_lies_at)
         else:
             margin = certain_margin(cast(ProbabilityLink, plan.link), found)
-        solution, determined = certain_fit(objective, found, solution, margin, support)
+        solution, undetermined = certain_fit(objective, found, solution, margin, support)
         if search.zero_lies_at:
             warn_of_zero_means(found, unbounded=_has_densities(plan.family))
         else:
@@ -176,8 +176,8 @@ def finish(plan: Plan, prepared: Prepared) -> Fit:
         inference = Inference(objective, w, solution.value, plan.family)
     if curvature is not None:
         inference.adopt(curvature)
-    if determined is not None:
-        inference.determined = determined
+    if undetermined is not None:
+        inference.undetermined = undetermined
     linear = objective.linear(w)
     names = solved.solver, solved.reason
     return Fit(solution, *names, inference, linear, solved.edge, penalised, noisy)

@@ -268,7 +268,7 @@ class LogisticRegression(LikelihoodModel):
         inference = self._inference
         if (
             inference.coefficient_map.coordinates.basis is not None
-            or inference.determined is not None
+            or inference.undetermined is not None
         ):
             raise InferenceError(
                 "The rows of the fit did not determine all coefficients, and are not kept.",

@@ -13,7 +13,7 @@ standard deviation of a column cannot be distinguished from touching.
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
 import numpy as np
 from scipy import sparse
