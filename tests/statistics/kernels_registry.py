@@ -157,8 +157,8 @@ def _positive(block: Block) -> Any:
 
 
 def _sorted_constraints(found: Any) -> Any:
-    worst = found.violated.chosen(np.argsort(found.violated.slack, kind="stable"))
-    return replace(found, violated=worst)
+    order = np.argsort(found.violated.slack, kind="stable")
+    return tuple(part[order] for part in found.violated), found.n_open, found.least_clear
 
 
 KERNELS: dict[str, Entry] = {

@@ -41,6 +41,7 @@ from posteriori.posterior.priors import PriorLike, PriorName
 from posteriori.solve.line_search import near_enough
 from posteriori.solve.newton import newton, polish, scoring
 from posteriori.solve.objective import Iteration, Solution, Status
+from posteriori.solve.separation import Separation
 from posteriori.solve.solvers import choose, solve
 from posteriori.statistics.goodness_of_fit import Fitted, GatherFamilyFit
 from posteriori.statistics.local_quadratic import Information
@@ -151,14 +152,15 @@ def finish(plan: Plan, prepared: Prepared) -> Fit:
         solved = plan.solve(prepared, search)
     solution, undetermined = search.verify(prepared, solved.solution, plan.solve), None
     if solution.status is Status.SEPARATED:
-        found, support = search.separation, search.support(objective)
+        found, support = cast(Separation, search.found), search.support(objective)
         if search.zero_lies_at:
             margin = negligible_mean(objective, search.zero_lies_at)
         else:
             margin = certain_margin(cast(ProbabilityLink, plan.link), found)
         solution, undetermined = certain_fit(objective, found, solution, margin, support)
         if search.zero_lies_at:
-            warn_of_zero_means(found, unbounded=_has_densities(plan.family))
+            is_density = plan.family is not None and plan.family.name == "exponential"
+            warn_of_zero_means(found, unbounded=is_density)
         else:
             warn_of_separation(found, plan.remedies)
     elif search.found is not None and search.found.kind == "undecided":
@@ -181,11 +183,6 @@ def finish(plan: Plan, prepared: Prepared) -> Fit:
     linear = objective.linear(w)
     names = solved.solver, solved.reason
     return Fit(solution, *names, inference, linear, solved.edge, penalised, noisy)
-
-
-def _has_densities(family: TargetFamily | None) -> bool:
-    """Whether the density of a target of zero grows without bound as its mean goes to zero."""
-    return family is not None and family.name == "exponential"
 
 
 def _solve_with_hessian(plan: Plan, prepared: Prepared) -> tuple[Solved, Array | None]:

@@ -91,11 +91,6 @@ class SeparationSearch:
     during_fit: bool = True
     found: Separation | None = None
 
-    @property
-    def separation(self) -> Separation:
-        """What was found."""
-        return cast(Separation, self.found)
-
     def support(self, objective: LogPosterior) -> Support:
         """The classes that a row may belong to, from its target.
 

@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from posteriori.design.columns import Columns
-from posteriori.design.matrix import Coded, Design, Sparse, Stacked
 from posteriori.design.standardise import STILL, Standard
 from posteriori.rows.block import Block, Rows, check_finite, take_block
 from posteriori.statistics.column_moments import column_spread
@@ -77,14 +76,11 @@ class Pairs:
 
     def matrix(self, block: Block, rows: Codes, own: Codes, others: Codes) -> sparse.csr_array:
         """The margins of some pairs as functions of θ, flattened (k, c q)."""
-        part = _sparse(self.columns.design(take_block(block, rows)))
-        centre = sparse.csr_array(self.standard.centre[None])
-        if centre.nnz:
-            part = part - sparse.csr_array(np.ones((len(rows), 1))) @ centre
-        data = part.data / self.standard.scale[part.indices]
-        part = sparse.csr_array((data, part.indices, part.indptr), shape=part.shape)
+        X = self.columns.design(take_block(block, rows)).array()
+        X = (X - self.standard.centre) / self.standard.scale
         if self.standard.intercept:
-            part = sparse.hstack([np.ones((len(rows), 1)), part])
+            X = np.column_stack([np.ones(len(X)), X])
+        part = sparse.csr_array(X)
         if self.n_classes == 2:  # the first has no activation
             return sparse.diags_array(own - others.astype(np.float64)).tocsr() @ part
         part = part.tocoo()
@@ -94,19 +90,6 @@ class Pairs:
         columns = np.concatenate([column + q * own[row], column + q * others[row]])
         shape = len(rows), self.n_classes * q
         return sparse.csr_array((entries, (np.tile(row, 2), columns)), shape=shape)
-
-
-def _sparse(design: Design) -> sparse.csr_array:
-    """A design matrix of few rows, without the zeros of levels."""
-    if isinstance(design, Stacked):
-        parts = [_sparse(part) for part in design.parts]
-        order = np.argsort(np.concatenate(design.positions))
-        return sparse.hstack(parts, format="csr")[:, order]
-    if isinstance(design, Coded):
-        rows = np.flatnonzero(design.codes)
-        entries = np.ones(len(rows)), (rows, design.codes[rows] - 1)
-        return sparse.csr_array(entries, shape=design.shape)
-    return design.values if isinstance(design, Sparse) else sparse.csr_array(design.array())
 
 
 class Constraints(NamedTuple):
