@@ -181,17 +181,12 @@ def test_classes_that_can_be_separated_but_for_wrong_labels_are_a_warning(label_
 @pytest.mark.parametrize(
     ("label_noise", "n_classes", "message"),
     [
-        ("guess", 2, "'guess' is not understood"),
         ("estimate", 3, "for two classes; y has 3"),
-        (0.5, 2, "less than 0.5"),
+        (0.5, 2, "label_noise=0.5 .* less than 0.5"),
         (0.7, 3, "less than 0.667"),
-        (-0.1, 2, "out of range"),
-        (None, 2, "not a probability"),
-        ((0.1, "x"), 2, "not a probability"),
-        ((0.1, 0.2), 3, "2 rates; y has 3 classes"),
-        ((0.1, 0.2, 0.3), 2, "3 rates; y has 2 classes"),
-        ((0.6, 0.5), 2, r"label_noise=\(0.6, 0.5\) is out of range"),
-        (np.ones(3), 2, "3 rates; y has 2 classes"),
+        ((0.6, 0.5), 2, r"label_noise=\(0.6, 0.5\)"),
+        ((0.1, 0.2), 3, "in 3 classes"),
+        *((wrong, 2, "label_noise=") for wrong in ("guess", -0.1, None, (0.1, "x"), np.ones(3))),
     ],
 )
 def test_rates_that_cannot_be_are_errors_that_say_so(label_noise, n_classes, message):

@@ -15,7 +15,7 @@ from scipy.special import gammaln, xlog1py, xlogy
 
 from posteriori.arguments import either
 from posteriori.errors import ParameterError
-from posteriori.likelihood.binary_losses import BinaryLoss, LogisticLoss
+from posteriori.likelihood.binary_losses import BinaryLoss
 from posteriori.likelihood.links import (
     PROBABILITY_LINKS,
     Domain,
@@ -57,11 +57,6 @@ class PowerVarianceLoss(Loss):
     def activation(self, mean: Array) -> Array:
         return self.link.activation(mean)
 
-    def constant(self, t: Array) -> Array:
-        if self.power == 0:
-            return np.full(len(t), np.log(2 * np.pi) / 2)
-        return gammaln(t + 1) if self.power == 1 else np.zeros(len(t))
-
     @quiet
     def value(self, a: Array, t: Array) -> Array:
         return self._value(a, t, self.mean(a))
@@ -95,11 +90,6 @@ class PowerVarianceLoss(Loss):
     def information(self, a: Array) -> Array:
         mean = self.mean(a)
         return np.where(np.isnan(mean), np.nan, mean ** float(2 * self.link.power - self.power))
-
-    @quiet
-    def information_slope(self, a: Array) -> Array:
-        q, power = self.link.power, 2 * self.link.power - self.power
-        return self.link.sign * power * self.mean(a) ** float(power + q - 1)
 
     @quiet
     def sum_and_gradient(self, a: Array, t: Array, weight: Array | None) -> tuple[float, Array]:
@@ -248,8 +238,7 @@ class BernoulliTarget(TargetFamily):
     domain = "from zero to one"
     dispersion_fixed = True
     losses: ClassVar[dict[str, Loss]] = {
-        name: LogisticLoss() if name == "logit" else BinaryLoss(link)
-        for name, link in PROBABILITY_LINKS.items()
+        name: BinaryLoss(link) for name, link in PROBABILITY_LINKS.items()
     }
 
     def outside(self, t: Array) -> NDArray[np.bool_]:

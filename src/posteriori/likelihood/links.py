@@ -7,9 +7,9 @@ functions that stay exact where F or 1 - F underflow,
 
 and the two second derivatives. Links from other distribution functions are in `cdf_links`.
 
->>> sorted(LINKS)
-['cloglog', 'identity', 'log', 'logit', 'probit', 'reciprocal']
->>> LINKS["reciprocal"].mean(np.array([4.0]))
+>>> sorted(PROBABILITY_LINKS)
+['cloglog', 'identity', 'log', 'logit', 'probit']
+>>> Reciprocal().mean(np.array([4.0]))
 array([0.25])
 """
 
@@ -350,11 +350,3 @@ PROBABILITY_LINKS: dict[str, ProbabilityLink] = {
     "identity": ProbabilityIdentity(),
 }
 """The links of a probability by name, with domains that no probability leaves."""
-
-LINKS: dict[str, Link] = {
-    **PROBABILITY_LINKS,
-    "log": Log(),
-    "identity": Identity(),
-    "reciprocal": Reciprocal(),
-}
-"""All links by name, for means of any size."""

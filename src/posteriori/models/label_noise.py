@@ -127,8 +127,8 @@ class NoiseProfile(LogPosterior):
 
     def _flips(self, w: Array, rate: float, information: Information) -> FlipSums:
         kernel = GatherFlips(replace(self.kernel(w), information=information), rate)
-        found = self.rows.map_sum(kernel, block_entries=BLOCK_ENTRIES)
-        return found.times(self.factor)
+        found, times = self.rows.map_sum(kernel, block_entries=BLOCK_ENTRIES), self.factor
+        return FlipSums(times * found.slope, times * found.curvature, times * found.cross)
 
     def _contracted(self, found: FlipSums) -> Array:
         return self.coordinates.contract(self.standard.inward(found.cross))
@@ -191,8 +191,6 @@ def _warn_of_separation(objective: LogPosterior, directions: Array) -> None:
 
 LabelNoise: TypeAlias = float | tuple[float, float] | Literal["estimate"]
 """One rate for all classes, one for each of two, or "estimate"."""
-
-_REMEDY = "Use a number, a pair of numbers, or 'estimate'."
 
 NoisyLoss: TypeAlias = NoisyLogisticLoss | NoisyClassLoss
 
@@ -288,9 +286,7 @@ def read_label_noise(label_noise: LabelNoise, n_classes: int) -> Noise | None:
            [0.15, 0.7 , 0.15],
            [0.15, 0.15, 0.7 ]])
     """
-    if isinstance(label_noise, str):
-        if label_noise != "estimate":
-            raise ParameterError(f"label_noise={label_noise!r} is not understood.", _REMEDY)
+    if isinstance(label_noise, str) and label_noise == "estimate":
         if n_classes > 2:
             raise ParameterError(
                 f"label_noise='estimate' is for two classes; y has {n_classes}.",
@@ -299,21 +295,16 @@ def read_label_noise(label_noise: LabelNoise, n_classes: int) -> Noise | None:
         return Noise(None, None)
     is_pair = isinstance(label_noise, tuple | list) or np.ndim(label_noise) > 0
     rates: list[Any] = list(cast(Any, label_noise)) if is_pair else [label_noise]
-    if is_pair and not len(rates) == n_classes == 2:
-        raise ParameterError(
-            f"label_noise has {len(rates)} rates; y has {n_classes} classes.",
-            "Use one number, or for two classes a pair.",
-        )
-    for rate in rates:
-        if not is_number(rate):
-            raise ParameterError(f"label_noise={rate!r} is not a probability.", _REMEDY)
     most = 1.0 if is_pair else 1 - 1 / n_classes
-    if not (all(rate >= 0 for rate in rates) and sum(rates) < most):
-        numbers = "two numbers of zero or more with a sum" if is_pair else "a number from zero to"
+    is_right = len(rates) == n_classes == 2 if is_pair else True
+    is_right = is_right and all(is_number(rate) and rate >= 0 for rate in rates)
+    if not (is_right and sum(rates) < most):
         raise ParameterError(
-            f"label_noise={tuple(rates) if is_pair else rates[0]!r} is out of range.",
-            f"Use {numbers} less than {most:.3g}: labels that are wrong more often are not "
-            "informative.",
+            f"label_noise={label_noise!r} cannot be the rates of wrong labels in {n_classes} "
+            "classes.",
+            f"Use a number from zero to less than {1 - 1 / n_classes:.3g}; for two classes also "
+            "a pair with a sum of less than 1, or 'estimate'. Labels that are wrong more often "
+            "are not informative.",
         )
     if not any(rates):
         return None
@@ -399,15 +390,3 @@ def wrong_label_probability(
     if isinstance(loss, NoisyLogisticLoss):
         return loss.wrong_label_probability(activation[:, 0], second_of_two(target))
     return loss.wrong_label_probability(activation, of_many(len(classes))(target))
-
-
-def label_probabilities(loss: NoisyLoss, p: Array) -> Array:
-    """The probabilities of the labels (n, K), right or wrong, from those of the classes.
-
-    >>> label_probabilities(NoisyLogisticLoss(0.1, 0.2), np.array([[1.0, 0.0], [0.5, 0.5]]))
-    array([[0.9 , 0.1 ], [0.55, 0.45]])
-    """
-    if isinstance(loss, NoisyClassLoss):
-        return p @ loss.transition
-    first, second = loss.link.flip_first, loss.link.flip_second
-    return p @ np.array([[1 - first, first], [second, 1 - second]])

@@ -444,11 +444,7 @@ class LogisticRegression(LikelihoodModel):
 
     def _predicted(self, block: Block) -> Array:
         found = super()._predicted(block)
-        if self._noisy_loss is None:
-            return found
-        from posteriori.models.label_noise import label_probabilities
-
-        return label_probabilities(self._noisy_loss, found)
+        return found if self._noisy_loss is None else found @ self._noisy_loss.transition
 
     def _check_sequential(self) -> None:
         """An error where the settings need all rows at once, so that there is no partial_fit."""

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from scipy.special import xlogy
 
-from posteriori.likelihood.binary_losses import SignedLogisticLoss, hard
+from posteriori.likelihood.binary_losses import SignedLogisticLoss
 from posteriori.likelihood.glm_families import TargetFamily
 from posteriori.likelihood.loss import ClassLoss, Loss
 from posteriori.rows.block import Block
@@ -91,7 +91,7 @@ class GatherClassTargets:
 
     def __call__(self, block: Block) -> FitSums:
         share = shares(self.loss, self.target(block))
-        saturated = 0.0 if hard(share) else _total(negative_entropy(share), block.weight)
+        saturated = _total(negative_entropy(share), block.weight)
         return FitSums(*_means(share, block), block.offset is not None, 0.0, 2 * saturated, 0.0)
 
 
