@@ -192,8 +192,3 @@ def test_jeffreys_prior_is_for_noise_without_ends():
         np.testing.assert_allclose(finite.intercept_, -3.5 * finite.coef_[0], rtol=1e-6)
     with pytest.raises(ParameterError, match=r"jeffreys.*bounded support"):
         ThresholdRegression(noise="uniform", prior="jeffreys").fit(X, y)
-
-
-def test_noise_that_cannot_be_is_named():
-    with pytest.raises(ParameterError, match="noise='gauss' is not the name"):
-        ThresholdRegression(noise="gauss").fit(*SPECTOR)
