@@ -12,7 +12,7 @@ from scipy import sparse
 
 from posteriori.design.columns import Columns
 from posteriori.design.standardise import Standard
-from posteriori.likelihood.binary_losses import LogisticLoss, SignedLogisticLoss
+from posteriori.likelihood.binary_losses import LogisticLoss
 from posteriori.likelihood.glm_families import GLM_FAMILIES, glm_loss
 from posteriori.likelihood.softmax import SoftmaxLoss
 from posteriori.rows.block import Block, take_block
@@ -25,7 +25,6 @@ from posteriori.statistics.discrete_counts import (
 )
 from posteriori.statistics.goodness_of_fit import (
     Fitted,
-    GatherClassFit,
     GatherClassTargets,
     GatherFamilyFit,
     GatherTargetMean,
@@ -141,17 +140,6 @@ RAY, DIRECTION = RANDOM.normal(size=(2, K, D + 1))
 FAMILIES = ("gaussian", "poisson", "categorical")
 
 
-def _constant(level):
-    return lambda block: np.zeros((block.X.shape[0], *np.shape(level))) + level
-
-
-LEVEL, LEVELS = _constant(0.3), _constant([0.3, 0.0, -1.0])
-
-
-def _sign(block: Block) -> Any:
-    return 2 * block.y - 1
-
-
 def _positive(block: Block) -> Any:
     return block.y + 0.5
 
@@ -215,10 +203,8 @@ KERNELS: dict[str, Entry] = {
         GatherBound(MANY_CLASSES, RANDOM.normal(size=(3, 5, D + 1))), CODES
     ),
     "flips": Entry(GatherFlips(TWO_CLASSES, 0.1), TWO),
-    "class fit, signed": Entry(GatherClassFit(SignedLogisticLoss(), _sign, LEVEL), TWO),
-    "class fit, soft classes": Entry(GatherClassFit(SoftmaxLoss(), _soft, LEVELS), CODES),
-    "class fit": Entry(GatherClassFit(LogisticLoss(), _target, Fitted(TWO_CLASSES)), TWO),
     "class targets": Entry(GatherClassTargets(LogisticLoss(), _target), TWO),
+    "class targets, soft": Entry(GatherClassTargets(SoftmaxLoss(), _soft), CODES),
     "family fit": Entry(
         GatherFamilyFit(
             glm_loss("gamma", "log"), GLM_FAMILIES["gamma"], _positive, Fitted(TWO_CLASSES)

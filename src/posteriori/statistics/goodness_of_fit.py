@@ -68,23 +68,11 @@ class Fitted:
 
 
 @dataclass(frozen=True, eq=False)
-class GatherClassFit:
-    """The kernel for classes, whose saturated ln p is Σ_k t_k ln t_k: zero for hard labels."""
-
-    loss: Loss | ClassLoss
-    target: Target
-    activation: Activation
-
-    def __call__(self, block: Block) -> FitSums:
-        with np.errstate(over="ignore", invalid="ignore"):
-            a = self.activation(block)
-            loss, _ = self.loss.sum_and_gradient(a, self.target(block), block.weight)
-        return GatherClassTargets(self.loss, self.target)(block).with_loss(loss)
-
-
-@dataclass(frozen=True, eq=False)
 class GatherClassTargets:
-    """The same with a loss of zero: sums of targets and weights alone, without the columns."""
+    """The kernel for classes, without the loss, for which no columns are needed.
+
+    The saturated ln p is Σ_k t_k ln t_k: zero for hard labels.
+    """
 
     loss: Loss | ClassLoss
     target: Target
