@@ -12,8 +12,6 @@ from scipy.stats import norm
 from sklearn.base import is_classifier, is_regressor
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris
 from sklearn.linear_model import GammaRegressor, PoissonRegressor, Ridge
-from sklearn.metrics import r2_score
-from sklearn.model_selection import cross_val_score
 
 from posteriori import GLM, GaussianPrior, LogisticRegression
 from posteriori.errors import (
@@ -105,43 +103,26 @@ def test_grouped_counts_equal_statsmodels(link):
 def test_the_canonical_links_are_logistic_regression():
     X, y = load_iris(return_X_y=True)
     X = X + np.random.default_rng(0).normal(size=X.shape)
-    ours, plain = GLM(family="categorical").fit(X, y), LogisticRegression().fit(X, y)
-    np.testing.assert_allclose(ours.coef_, plain.coef_, rtol=1e-9)
-    np.testing.assert_allclose(ours.predict_proba(X), plain.predict_proba(X), rtol=1e-9)
-    np.testing.assert_allclose(ours.coef_covariance_, plain.coef_covariance_, rtol=1e-9)
-    two = y > 0
-    for family in ("categorical", "bernoulli"):
-        ours, plain = GLM(family=family).fit(X, two), LogisticRegression().fit(X, two)
-        np.testing.assert_allclose(parameters(ours), parameters(plain), rtol=1e-12)
-    assert GLM(family="categorical", link="softmax").fit(X, y).n_parameters_ == 10
+    for family, target in (("categorical", y), ("categorical", y > 0), ("bernoulli", y > 0)):
+        ours, plain = GLM(family=family).fit(X, target), LogisticRegression().fit(X, target)
+        np.testing.assert_allclose(parameters(ours), parameters(plain), rtol=1e-9)
+        np.testing.assert_allclose(ours.coef_covariance_, plain.coef_covariance_, rtol=1e-9)
 
 
-@pytest.mark.parametrize("precision", [0.1, 2.0])
-def test_a_prior_on_a_gaussian_target_is_ridge_regression(precision):
-    ours = GLM(prior=precision).fit(DIABETES_X, DIABETES_Y)
-    theirs = Ridge(alpha=precision).fit(DIABETES_X, DIABETES_Y)
-    np.testing.assert_allclose(ours.coef_, theirs.coef_, rtol=1e-9)
-    assert ours.intercept_ == pytest.approx(theirs.intercept_, rel=1e-12)
-
-
-@pytest.mark.parametrize(
-    ("family", "rival"), [("poisson", PoissonRegressor), ("gamma", GammaRegressor)]
-)
-def test_a_prior_is_the_penalty_of_scikit_learn_times_the_rows(family, rival):
-    X, y = simulated(family, "log")
-    ours = GLM(family=family, link="log", prior=2.0).fit(X, y)
-    theirs = rival(alpha=2.0 / len(y), tol=1e-12, max_iter=10_000, solver="newton-cholesky")
+@pytest.mark.parametrize("family", ["gaussian", "poisson", "gamma"])
+def test_prior_and_score_are_those_of_scikit_learn(family):
+    link = "identity" if family == "gaussian" else "log"
+    X, y = simulated(family, link)
+    ours = GLM(family=family, link=link, prior=2.0).fit(X, y)
+    if family == "gaussian":
+        theirs = Ridge(alpha=2.0)
+    else:
+        rival = {"poisson": PoissonRegressor, "gamma": GammaRegressor}[family]
+        theirs = rival(alpha=2.0 / len(y), tol=1e-12, max_iter=10_000, solver="newton-cholesky")
     theirs.fit(X, y)
     np.testing.assert_allclose(ours.coef_, theirs.coef_, rtol=1e-7)
     assert ours.intercept_ == pytest.approx(theirs.intercept_, rel=1e-8)
-
-
-def test_a_gaussian_prior_with_a_mean_is_added_to_the_likelihood():
-    X, y = simulated("poisson", "log")
-    prior = GaussianPrior(precision=[1e9, 0.0, 0.0], mean=[0.7, 0.0, 0.0])
-    ours = GLM(family="poisson", prior=prior).fit(X, y)
-    held = GLM(family="poisson").fit(X[:, 1:], y, offset=0.7 * X[:, 0])
-    np.testing.assert_allclose(ours.coef_, [0.7, *held.coef_], rtol=1e-6)
+    assert ours.score(X, y) == pytest.approx(theirs.score(X, y), rel=1e-8)
 
 
 @numbers
@@ -154,28 +135,21 @@ def test_a_constant_column_is_an_intercept(family, link):
     np.testing.assert_allclose(parameters(ours), wanted, rtol=1e-8)
 
 
-def test_the_estimator_is_what_its_family_says():
-    for family in ("gaussian", "poisson", "exponential", "gamma"):
-        model = GLM(family=family)
-        assert is_regressor(model)
-        assert not is_classifier(model)
-        for name in ("predict_proba", "predict_log_proba", "decision_function", "hyperplane"):
-            assert not hasattr(model, name)
-    for family in ("bernoulli", "categorical"):
-        model = GLM(family=family)
-        assert is_classifier(model)
-        assert not is_regressor(model)
-        assert hasattr(model, "predict_proba")
-
-
-def test_a_regressor_has_a_vector_and_a_number():
-    model = GLM(family="gamma", link="log").fit(DIABETES_X, DIABETES_Y)
+@pytest.mark.parametrize("family", ["gaussian", "poisson", "exponential", "gamma"])
+def test_a_model_of_numbers_is_a_regressor_with_a_vector_and_a_number(family):
+    model = GLM(family=family, link="canonical" if family == "gaussian" else "log")
+    assert is_regressor(model)
+    assert not is_classifier(model)
+    assert is_classifier(GLM(family="bernoulli"))
+    assert hasattr(GLM(family="categorical"), "predict_proba")
+    model.fit(DIABETES_X, DIABETES_Y)
     assert model.coef_.shape == (10,)
     assert type(model.intercept_) is float
-    assert not hasattr(model, "classes_")
-    mean = np.exp(DIABETES_X @ model.coef_ + model.intercept_)
+    for name in ("predict_proba", "decision_function", "hyperplane", "classes_"):
+        assert not hasattr(model, name)
+    a = DIABETES_X @ model.coef_ + model.intercept_
+    mean = a if family == "gaussian" else np.exp(a)
     np.testing.assert_allclose(model.predict(DIABETES_X), mean, rtol=1e-12)
-    assert (cross_val_score(GLM(), DIABETES_X, DIABETES_Y, cv=3) > 0.4).all()
 
 
 @numbers
@@ -185,16 +159,10 @@ def test_the_score_is_the_explained_share_of_the_deviance(family, link):
     model = GLM(family=family, link=link).fit(X, y, sample_weight=weight, offset=offset)
     deviance = GLM_FAMILIES[family].deviance
     null = weight @ deviance(y, np.full(len(y), np.average(y, weights=weight)))
-    mean = model.predict(X, offset=offset)
+    wanted = 1 - weight @ deviance(y, model.predict(X, offset=offset)) / null
     found = model.score(X, y, sample_weight=weight, offset=offset)
-    assert found == pytest.approx(1 - weight @ deviance(y, mean) / null, rel=1e-12)
+    assert found == pytest.approx(wanted, rel=1e-12)
     assert found != pytest.approx(model.score(X, y, sample_weight=weight), rel=1e-6)
-    if (family, link) == ("gaussian", "identity"):
-        assert found == pytest.approx(r2_score(y, mean, sample_weight=weight), rel=1e-12)
-    if (family, link) in (("poisson", "log"), ("gamma", "log")):
-        rival = {"poisson": PoissonRegressor, "gamma": GammaRegressor}[family](alpha=0.0, tol=1e-9)
-        plain = GLM(family=family, link=link).fit(X, y)
-        assert plain.score(X, y) == pytest.approx(rival.fit(X, y).score(X, y), rel=1e-7)
 
 
 def test_a_classifier_has_labels_and_their_share():
@@ -202,7 +170,6 @@ def test_a_classifier_has_labels_and_their_share():
     names = np.array(["setosa", "versicolor", "virginica"])[y]
     model = GLM(family="categorical", prior=1.0).fit(X, names)
     assert model.coef_.shape == (3, 4)
-    assert model.classes_.tolist() == sorted(set(names))
     assert model.score(X, names) == (model.predict(X) == names).mean() > 0.95
     two = GLM(family="bernoulli", link="cloglog", prior=1.0).fit(X, y == 1)
     p = two.predict_proba(X)[:, 1]
@@ -240,20 +207,17 @@ def test_dependent_columns_get_the_smallest_coefficients(family, link):
         ({"family": "categorical", "link": "probit"}, "cannot have the link 'probit'"),
         ({"prior": "jeffreys"}, "classes"),
         ({"tol": 2.0}, "tol"),
+        ({"family": "bernoulli"}, "Only binary classification.*family='categorical'"),
+        ({"family": "bernoulli", "link": "log", "prior": "jeffreys"}, "bounded support"),
     ],
     ids=str,
 )
 def test_a_setting_that_cannot_be_honoured_is_named(settings, words):
-    y = np.arange(len(DIABETES_Y)) % 3
-    with pytest.raises(ParameterError, match=words):
+    y = np.arange(len(DIABETES_Y)) % (2 if "link" in settings else 3)
+    with pytest.raises((ParameterError, LabelError), match=words):
         GLM(**settings).fit(DIABETES_X, y)
-
-
-def test_classes_are_for_families_of_classes():
     with pytest.raises(ParameterError, match="no classes"):
         GLM().fit(DIABETES_X, DIABETES_Y, classes=[0, 1])
-    with pytest.raises(LabelError, match=r"Only binary classification.*family='categorical'"):
-        GLM(family="bernoulli").fit(DIABETES_X, np.arange(len(DIABETES_Y)) % 3)
 
 
 def rows(family, link):
@@ -348,23 +312,16 @@ def test_an_interval_of_a_row_without_a_mean_is_an_error_that_names_it():
         model.predict_interval(beyond)
 
 
-@pytest.mark.parametrize(
-    ("family", "link", "shown"),
-    [("poisson", "canonical", "log"), ("categorical", "canonical", "softmax")],
-)
-def test_the_page_names_family_and_link(family, link, shown):
-    page = str(GLM(family=family, link=link).fit(X, np.digitize(Y, [90, 180])).summary())
-    assert re.search(rf"^Family +{family} ", page, re.MULTILINE)
-    assert re.search(rf"^Link +{shown} ", page, re.MULTILINE)
-
-
-def test_a_saturated_fit_has_no_deviance():
+def test_a_saturated_fit_has_no_deviance_and_its_page_names_family_and_link():
     model = GLM(family="poisson").fit(np.eye(3)[:, 1:], [1.0, 2.0, 3.0])
     assert model.deviance_ == 0.0
     assert model.log_likelihood_ == pytest.approx(
         -6 + np.log(1) + 2 * np.log(2) + 3 * np.log(3) - np.log(2) - np.log(6), rel=1e-14
     )
-    assert "Deviance                            0" in str(model.summary())
+    page = str(model.summary())
+    assert "Deviance                            0" in page
+    assert re.search(r"^Family +poisson ", page, re.MULTILINE)
+    assert re.search(r"^Link +log ", page, re.MULTILINE)
 
 
 def levels(f="aaabbbccc"):
@@ -388,6 +345,9 @@ def test_coefficients_of_levels_whose_targets_are_all_zero_are_named(y, columns)
             DomainError, match=r"every target of some of the rows is zero.*no bound"
         ):
             GLM(family="exponential", link="log").fit(levels(), np.array(y))
+        assert (
+            GLM(family="exponential", link="log", prior=1.0).fit(levels(), np.array(y)).converged_
+        )
 
 
 def test_a_risk_whose_coefficients_diverge_is_one_warning():
@@ -449,12 +409,6 @@ def test_a_target_outside_the_family_is_named_with_its_row(family, value, allowe
     y[[40, 7]] = value
     with pytest.raises(DomainError, match=rf"Row 7 of y is outside .*{family}.*{allowed}"):
         GLM(family=family).fit(X, y)
-    weight = np.ones(len(y))
-    weight[[40, 7]] = 0
-    dropped = np.delete(np.arange(len(y)), [40, 7])
-    found = GLM(family=family).fit(X, y, sample_weight=weight)
-    plain = GLM(family=family).fit(X[dropped], y[dropped])
-    np.testing.assert_allclose(parameters(found), parameters(plain), rtol=1e-8)
 
 
 @bounded
@@ -537,15 +491,6 @@ def test_risks_of_one_are_at_the_edge_and_named(link):
     assert_optimal(X, score, a - low < 1e-5, high - a < 1e-5)
 
 
-def test_an_exponential_likelihood_without_bound_is_an_error():
-    frame, y = counts()
-    y = np.where(frame["g"] == "c", 0.0, y + 0.1)
-    for link in ("reciprocal", "log"):
-        with pytest.raises(DomainError, match=r"'g\[c\]'.*no bound"):
-            GLM(family="exponential", link=link).fit(frame, y)
-    assert GLM(family="exponential", link="log", prior=1.0).fit(frame, y).converged_
-
-
 @pytest.mark.parametrize("family", ["poisson", "exponential"])
 def test_targets_that_are_all_zero_are_an_error(family):
     X, y = exponential_rows()
@@ -577,15 +522,10 @@ def test_a_level_with_counts_of_zero_alone_is_named_and_leaves_the_others_right(
     assert np.isinf(ours.loc["g[c]", "std_error"])
     assert model.predict(frame[~kept]).max() < 1e-6
     assert plain.separation_.kind == "none"
-
-
-def test_a_prior_keeps_coefficients_of_levels_with_zeros_alone_finite():
-    frame, y = counts()
-    y[frame["g"] == "c"] = 0
-    model = GLM(family="poisson", prior=0.5).fit(frame, y)
-    assert model.converged_
-    assert -5 < model.coef_[model.coef_names_ == "g[c]"] < -1
-    assert model.separation_.columns == ("g[c]",)
+    held = GLM(family="poisson", prior=0.5).fit(frame, y)
+    assert held.converged_
+    assert -5 < held.coef_[held.coef_names_ == "g[c]"] < -1
+    assert held.separation_.columns == ("g[c]",)
 
 
 @pytest.mark.parametrize("family", ["gaussian", "gamma"])

@@ -65,7 +65,7 @@ class Loss(PointwiseLoss):
         """The link: the a with that mean. Fits start from the activation of the mean target."""
 
     def information_slope(self, a: Array) -> Array:
-        """The derivative of `information` in a (n,), which Jeffreys' prior and the evidence need."""
+        """The derivative of `information` in a (n,), for Jeffreys' prior and evidence."""
         raise NotImplementedError
 
 
