@@ -7,7 +7,6 @@ import statsmodels.api as sm
 from scipy import stats
 from sklearn.datasets import load_breast_cancer
 
-from posteriori import LogisticRegression
 from posteriori.errors import (
     ConvergenceWarning,
     DomainError,
@@ -87,20 +86,9 @@ def drawn(noise, seed, n=60):
     return X, (X @ [1.0, -0.5] + noise.median() > theta).astype(int)
 
 
-@pytest.mark.parametrize(("X", "y"), [SPECTOR, FAIR], ids=["spector", "fair"])
-def test_normal_noise_is_probit_and_logistic_noise_logistic_regression(X, y):
-    probit, logistic = ProbitRegression().fit(X, y), LogisticRegression().fit(X, y)
-    normal = ThresholdRegression(noise=stats.norm()).fit(X, y)
-    np.testing.assert_allclose(parameters(normal), parameters(probit), rtol=1e-9)
-    assert normal.log_likelihood_ == pytest.approx(probit.log_likelihood_, rel=1e-13)
-    other = ThresholdRegression(noise=stats.logistic()).fit(X, y)
-    np.testing.assert_allclose(parameters(other), parameters(logistic), rtol=1e-9)
-    np.testing.assert_allclose(other.coef_covariance_, logistic.coef_covariance_, rtol=1e-8)
-    np.testing.assert_allclose(other.predict_proba(X), logistic.predict_proba(X), rtol=1e-9)
-
-
 NAMED = {
     "norm": LINKS.Probit(),
+    "logistic": LINKS.Logit(),
     "cauchy": LINKS.Cauchy(),
     "gumbel_l": LINKS.CLogLog(),
     "gumbel_r": LINKS.LogLog(),
@@ -129,18 +117,6 @@ def test_place_and_width_of_the_noise_shift_and_scale_the_coefficients():
     np.testing.assert_allclose(moved.intercept_, 3 * plain.intercept_ + 2, rtol=1e-7)
     np.testing.assert_allclose(moved.predict_proba(X), plain.predict_proba(X), rtol=1e-7)
     assert moved.log_likelihood_ == pytest.approx(plain.log_likelihood_, rel=1e-12)
-
-
-def test_weights_offsets_and_soft_labels_count_as_in_probit_regression():
-    X, y = FAIR
-    random = np.random.default_rng(0)
-    weight, offset = random.integers(0, 3, len(y)), random.normal(size=len(y))
-    share = 0.7 * y + 0.1
-    given = {"sample_weight": weight, "offset": offset}
-    soft = np.column_stack([1 - share, share])
-    ours = ThresholdRegression(noise="norm", prior=0.3).fit(X, soft, **given)
-    probit = ProbitRegression(prior=0.3).fit(X, soft, **given)
-    np.testing.assert_allclose(parameters(ours), parameters(probit), rtol=1e-9)
 
 
 @pytest.mark.parametrize("noise", [stats.gumbel_r(), stats.expon(-0.5), TWO_BUMPS])

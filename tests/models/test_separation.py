@@ -1,6 +1,5 @@
 """Maximum likelihood where the classes can be separated: found, named, with right numbers."""
 
-import pickle
 import warnings
 
 import numpy as np
@@ -84,15 +83,6 @@ def test_nearly_separated_classes_have_their_finite_maximum():
     residual = model.predict_proba(x[:, None])[:, 1] - y
     np.testing.assert_allclose([residual.sum(), residual @ x], 0.0, atol=1e-9)
     assert model.separation_.kind == "none"
-
-
-def test_a_fit_that_overlaps_says_so_after_a_round_trip_and_forgets_an_earlier_prior():
-    X, y = one_sided()
-    keep = X[:, 1] == 0
-    model = LogisticRegression(prior="jeffreys").fit(X[keep][:, :1], y[keep])
-    model.set_params(prior=None).fit(X[keep][:, :1], y[keep])
-    assert not hasattr(model, "penalised_log_likelihood_")
-    assert pickle.loads(pickle.dumps(model)).separation_.kind == "none"
 
 
 BUMPS = Mixture([0.4, 0.6], [stats.norm(-1, 0.5), stats.norm(1.5, 1)])

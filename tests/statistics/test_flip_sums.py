@@ -6,11 +6,9 @@ import pytest
 from scipy import sparse
 
 from posteriori.design.columns import Columns
-from posteriori.design.standardise import Standard
-from posteriori.likelihood.binary_losses import LogisticLoss, NoisyLogisticLoss
+from posteriori.likelihood.binary_losses import NoisyLogisticLoss
 from posteriori.rows.in_memory import read_rows
-from posteriori.statistics.label_noise import GatherFlips, downweight_outliers, flip_derivatives
-from posteriori.statistics.local_quadratic import GatherQuadratic
+from posteriori.statistics.label_noise import downweight_outliers, flip_derivatives
 
 mp.mp.dps = 50
 
@@ -41,23 +39,6 @@ def test_expected_second_derivatives_are_averages_over_both_labels():
     one, other = (flip_derivatives(a, np.full(3, t), rate) for t in (1.0, 0.0))
     np.testing.assert_allclose(curvature, p * one[1] + (1 - p) * other[1], rtol=1e-13)
     np.testing.assert_allclose(cross, p * one[2] + (1 - p) * other[2], rtol=1e-12)
-
-
-def test_sums_are_weighted():
-    """Any split gives the same sums, as of every kernel."""
-    random = np.random.default_rng(1)
-    X, y, weight = random.standard_normal((50, 2)), np.arange(50) % 2, random.uniform(1, 3, 50)
-    rows, theta = read_rows(X, y, weight), np.array([[0.3, -1.0, 2.0]])
-    standard = Standard(np.zeros(2), np.ones(2), True)
-    columns = Columns(rows.schema)
-    at = GatherQuadratic(columns, standard, LogisticLoss(), lambda b: b.y.astype(float), theta)
-    design = np.column_stack([np.ones(50), X])
-    derivatives = flip_derivatives(design @ theta[0], y.astype(float), 0.2)
-    found = rows.map_sum(GatherFlips(at, 0.2))
-    slope, curvature, cross = (weight * each for each in derivatives)
-    assert found.slope == pytest.approx(slope.sum(), rel=1e-12)
-    assert found.curvature == pytest.approx(curvature.sum(), rel=1e-12)
-    np.testing.assert_allclose(found.cross, [design.T @ cross], rtol=1e-11)
 
 
 # Robust weights.

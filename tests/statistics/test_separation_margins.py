@@ -55,19 +55,6 @@ def test_gradient_and_constraints_are_those_of_the_margins(K, storage):
     assert_allclose(found.violated.matrix @ theta.ravel(), found.violated.slack, rtol=1e-9)
 
 
-def test_classes_that_share_a_row_must_have_the_same_activation():
-    soft = np.array([[0.5, 0.0, 0.5], [0.0, 1.0, 0.0], [0.5, 0.0, 0.5]])
-    rows = read_rows([[1.0], [2.0], [0.0]], soft)
-    theta = np.array([[0.0, 1.0], [0.0, 2.0], [0.0, 3.0]])
-    found = rows.map_sum(GatherMargins(pairs_of(rows, 3, [0.0], [1.0]), theta, 0 * theta, 0.0, 9))
-    # Row 0 counts once as a row of class 0 and once of class 2, which asks for a margin of zero.
-    assert found.violated.slack.tolist() == [-2.0, -2.0]
-    away = rows.map_sum(GatherMargins(pairs_of(rows, 3, [0.0], [1.0]), -theta, 0 * theta, 0.0, 9))
-    assert away.violated.slack.tolist() == [-2.0, -2.0]
-    gradient = rows.map_sum(MarginGradient(pairs_of(rows, 3, [0.0], [1.0]), 0 * theta))
-    assert gradient.tolist() == [[1.0, -1.0], [-2.0, 2.0], [1.0, -1.0]]
-
-
 def test_pairs_that_a_ray_separates_are_no_longer_open_and_a_step_gives_them_their_margin():
     rows = read_rows([[-1.0], [0.0], [0.0], [2.0]], [0, 0, 1, 1])
     pairs, ray = pairs_of(rows, 2, [0.0], [1.0]), np.array([[0.0, 1.0]])
