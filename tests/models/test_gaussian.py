@@ -17,7 +17,6 @@ from posteriori import (
     GaussianClassifier,
     NaiveBayes,
 )
-from posteriori.design.matrix import Coded
 from posteriori.errors import (
     MissingValueError,
     NotLinearError,
@@ -164,22 +163,6 @@ def test_priors_are_a_copy_that_cannot_be_written_to(kind):
         model.priors_[0] = 1.0
 
 
-@pytest.mark.parametrize("kind", ["diagonal", "isotropic", "full"])
-def test_a_factor_is_its_indicators_which_columns_by_themselves_do_not_need(kind, monkeypatch):
-    levels = np.array(["u", "v", "w"])[np.arange(36) // 3 % 3]
-    frame = pd.DataFrame({"a": X[:, 0], "f": levels, "b": X[:, 1]})
-    matrix = np.column_stack([X[:, 0], levels == "v", levels == "w", X[:, 1]])
-    plain = GaussianClassifier(covariance=kind).fit(matrix, NAMES)
-    if kind != "full":
-        monkeypatch.setattr(Coded, "array", None)
-    model = GaussianClassifier(covariance=kind).fit(frame, NAMES)
-    for name in ("predict_proba", "score_samples"):
-        found, expected = getattr(model, name)(frame), getattr(plain, name)(matrix)
-        assert_allclose(found, expected, rtol=1e-9, atol=1e-12)
-    frame.loc[4, "b"] = matrix[4, 3] = np.nan
-    assert_allclose(model.predict_proba(frame), plain.predict_proba(matrix), rtol=1e-9)
-
-
 def test_many_sparse_columns_need_no_matrices():
     wide = sparse.random_array((60, 100_000), density=0.001, random_state=0, format="csr")
     model = GaussianClassifier(covariance="isotropic").fit(wide, np.arange(60) % 2)
@@ -200,15 +183,6 @@ def test_other_settings_can_be_tried_on_the_same_sums(kind):
     whole = GaussianClassifier(**settings).fit(X, NAMES)
     for name in ("means_", "covariances_", "priors_", "log_likelihood_"):
         assert_allclose(getattr(found, name), getattr(whole, name), rtol=1e-10, atol=1e-10)
-
-
-@pytest.mark.parametrize(
-    ("of", "kind"), [("shared", "full"), ("shared", "diagonal"), ("diagonal", "shared")]
-)
-def test_sums_for_another_covariance_are_an_error(of, kind):
-    sums = GaussianClassifier(covariance=of).fit(X, NAMES).statistics_
-    with pytest.raises(StatisticsError, match="not for covariance"):
-        GaussianClassifier.from_statistics(sums, covariance=kind)
 
 
 def test_a_class_without_rows_cannot_have_a_prior():

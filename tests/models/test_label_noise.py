@@ -1,7 +1,5 @@
 """Labels that may be wrong: rates that are known or estimated."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from noisy_fits import (
@@ -12,7 +10,6 @@ from noisy_fits import (
     labels_with_flips,
     minus_log_likelihood,
     polished,
-    prepared_rows,
 )
 from oracle import exact
 from scipy.optimize import minimize
@@ -26,7 +23,6 @@ from posteriori.errors import (
     SeparationWarning,
 )
 from posteriori.models.label_noise import (
-    NoiseProfile,
     read_label_noise,
     uniform_transition,
 )
@@ -88,29 +84,6 @@ def test_three_classes_have_the_optimum_of_their_likelihood():
     rough = best_of_many(value, 6, seed=6, tries=15)
     assert fit.solution.value == pytest.approx(rough.fun, abs=1e-6)
     np.testing.assert_allclose((fit.theta[1:] - fit.theta[0]).ravel(), rough.x, atol=1e-3)
-
-
-@pytest.mark.parametrize("information", ["observed", "expected"])
-def test_the_profile_has_the_derivatives_of_the_least_over_all_rates(information):
-    X, y, _ = labels_with_flips(200, (0.1, 0.1), seed=13)
-    prepared, _ = prepared_rows(X, y)
-    profile = replace(NoiseProfile.of(prepared.objective), information=information)
-    w = np.array([0.3, 1.1, -0.9, 0.2])
-    rate = profile.best_rate(w)
-    theta = profile.standard.to_user(w[None])[0]
-    values = [minus_log_likelihood(theta, (r, r), X, y) for r in (rate - 1e-4, rate, rate + 1e-4)]
-    assert values[1] < min(values[0], values[2])
-    local = profile(w, "full")
-    assert local.value == pytest.approx(values[1], rel=1e-12)
-    h, eye = 1e-5, np.eye(4)
-    pairs = [(profile(w + h * e, "none"), profile(w - h * e, "none")) for e in eye]
-    slopes = [(up.value - down.value) / (2 * h) for up, down in pairs]
-    np.testing.assert_allclose(local.gradient, slopes, rtol=1e-6)
-    if information == "observed":
-        bends = [(up.gradient - down.gradient) / (2 * h) for up, down in pairs]
-        np.testing.assert_allclose(local.hessian, bends, rtol=1e-5, atol=1e-5)
-    else:
-        assert np.linalg.eigvalsh(local.hessian).min() > 0
 
 
 def test_profile_intervals_let_the_rate_follow():

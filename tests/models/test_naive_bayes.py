@@ -19,7 +19,6 @@ from posteriori.errors import (
     ParameterError,
     ScaleError,
     SingularCovarianceWarning,
-    StatisticsError,
 )
 
 mp.mp.dps = 50
@@ -247,14 +246,6 @@ def test_samples_have_the_types_of_the_columns():
     assert NaiveBayes().fit(X, y).families_ == TYPES
     bits, _ = NaiveBayes().fit(DATA["bernoulli"] > 0, Y).sample(3, random_state=1)
     assert bits.dtype == bool
-
-
-def test_statistics_keep_their_families():
-    model = NaiveBayes(family="poisson").fit(DATA["poisson"], Y)
-    merged = NaiveBayes.from_statistics(model.statistics_).partial_fit(DATA["poisson"], Y)
-    assert merged.families_ == ("poisson",) * 3
-    with pytest.raises(StatisticsError, match="family of column 0 is poisson in one and gaussian"):
-        NaiveBayes.from_statistics(model.statistics_, family="gaussian")
 
 
 # Degenerate columns.

@@ -7,7 +7,7 @@ from numpy.testing import assert_allclose
 from scipy import sparse
 from scipy.optimize import Bounds, LinearConstraint, milp
 
-from posteriori.rows.in_memory import MemoryRows, read_rows
+from posteriori.rows.in_memory import read_rows
 from posteriori.solve import separation as solve_separation
 from posteriori.solve.separation import are_separable, find_separation
 from posteriori.statistics.separation_margins import pair_sums
@@ -125,22 +125,6 @@ def test_kind_columns_and_directions_of_known_examples(name):
     assert found.directions.tolist() == directions
 
 
-@pytest.mark.parametrize(("touching", "kind"), [(False, "complete"), (True, "quasi")])
-def test_two_rows_apart_or_touching_give_the_known_ray(touching, kind):
-    """Margins of one on both sides: 2(x - 1)/(3 - 1)."""
-    X = np.vstack([LINE, [[2.0], [2.0]] if touching else LINE[:0]])
-    found = separation(X, [0, 0, 1, 1, 0, 1][: len(X)])
-    assert found.kind == kind
-    assert_allclose(found.ray.T, [[-2.0], [1.0]], rtol=1e-9)
-
-
-def test_a_class_without_rows_is_ruled_out_by_its_intercept():
-    rows = read_rows(Z[:60], np.arange(60) % 2, classes=[0, 1, 2])
-    found = find_separation(*pair_sums(rows, 3))
-    assert (found.kind, found.columns) == ("quasi", ("intercept",))
-    assert found.directions.tolist() == [[0.0, 0.0, -1.0]]
-
-
 KINDS = {
     "none": lambda X, noise: (X, X @ [1.0, -1.0, 0.5] + noise > 0),
     "complete": lambda X, noise: (X, X @ [1.0, -1.0, 0.5] > 0),
@@ -175,25 +159,6 @@ def test_a_narrow_gap_is_a_gap_unless_it_cannot_be_distinguished_from_touching(g
     assert separation(x[:, None], y).kind == ("quasi" if touching else "complete")
     y[[49, 50]] = y[[50, 49]]
     assert separation(x[:, None], y).kind == ("quasi" if touching else "none")
-
-
-def by_count(block):
-    """The first of two classes where a row counted nothing, both where it counted something."""
-    return np.column_stack([np.ones(len(block.y), dtype=bool), block.y > 0])
-
-
-def counts(X, t):
-    table = read_rows(X, np.zeros(len(X)), least_classes=1).table
-    rows = MemoryRows(table, np.asarray(t, dtype=float))
-    found = find_separation(*pair_sums(rows, 2, by_count))
-    return found.kind, found.columns, found.directions.tolist()
-
-
-def test_counts_are_separated_where_a_level_never_counts_anything():
-    X = np.column_stack([np.arange(8) >= 5, [3.0, 1.0, 2.0, 4.0, 0.0, 1.0, 2.0, 3.0]])
-    assert counts(X, [2, 0, 1, 5, 3, 0, 0, 0]) == ("quasi", ("x0",), [-1.0])
-    assert counts(X, [2, 0, 1, 5, 3, 0, 1, 0]) == NOT_SEPARATED
-    assert counts(X, np.zeros(8)) == ("complete", ("intercept",), [-1.0])
 
 
 @pytest.mark.parametrize(("K", "d", "work"), [(2, 20, 1e3), (60, 3, 1e5)])
