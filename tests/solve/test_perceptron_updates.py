@@ -80,8 +80,6 @@ def test_an_epoch_is_one_row_after_the_other(K, noise):
 
 
 @pytest.mark.parametrize("answer", [True, False, None])
-    ("max_epochs", "answer"), [(1, True), (300, True), (300, False), (1, None)]
-)
 def test_separability_is_decided_once(answer):
     X, codes, _ = problem(2, n=60)
     requests = []

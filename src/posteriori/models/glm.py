@@ -176,9 +176,6 @@ _LARGEST_SPAN = 30.0
 _WITH_ENDS = ("poisson", "bernoulli")
 """Families in which the likelihood of a row can be more than zero at an end of the domain."""
 
-_ZERO_LIES_AT = {"log": -1.0, "reciprocal": 1.0}
-"""By link, the sign of the activations whose mean tends to zero; no others have a mean of zero."""
-
 _HEIGHTS = (1e-2, 1e-3, 1e-4, 1e-5, 1e-6, 1e-7, 1e-8)
 """Heights of the barrier, in units of the usual loss of a row."""
 
@@ -492,16 +489,15 @@ class GLM(LikelihoodModel):
             check_targets(rows, family, self.prior)
         n_classes = 2 if rows.classes is None else len(rows.classes)
         convex = solver_of("auto", self.tol, self.max_iter)
-        zero_lies_at = _ZERO_LIES_AT.get(target.link, 0.0)
         problem = self._problem(rows, self._loss(n_classes, rows.soft))
         return Plan(
             replace(problem, domain=target.domain),
             self.prior,
             solver_of_target(target, self.max_iter, convex),
             SeparationSearch(
-                2 if zero_lies_at else n_classes,
-                zero_lies_at,
-                has_limits=target.link != "identity",
+                2 if target.link == "log" else n_classes,
+                zero_means=target.link == "log",
+                has_limits=target.link not in ("identity", "reciprocal"),
             ),
             self._link(),
             family,

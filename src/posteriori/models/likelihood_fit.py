@@ -27,8 +27,6 @@ from posteriori.models.separation import (
     SeparationSearch,
     Solve,
     certain_fit,
-    certain_margin,
-    negligible_mean,
     warn_of_separation,
     warn_of_zero_means,
     warn_undecided,
@@ -152,13 +150,9 @@ def finish(plan: Plan, prepared: Prepared) -> Fit:
         solved = plan.solve(prepared, search)
     solution, undetermined = search.verify(prepared, solved.solution, plan.solve), None
     if solution.status is Status.SEPARATED:
-        found, support = cast(Separation, search.found), search.support(objective)
-        if search.zero_lies_at:
-            margin = negligible_mean(objective, search.zero_lies_at)
-        else:
-            margin = certain_margin(cast(ProbabilityLink, plan.link), found)
-        solution, undetermined = certain_fit(objective, found, solution, margin, support)
-        if search.zero_lies_at:
+        link, found = cast(ProbabilityLink, plan.link), cast(Separation, search.found)
+        solution, undetermined = certain_fit(objective, search, solution, link)
+        if search.zero_means:
             is_density = plan.family is not None and plan.family.name == "exponential"
             warn_of_zero_means(found, unbounded=is_density)
         else:

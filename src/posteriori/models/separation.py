@@ -21,7 +21,6 @@ from scipy.linalg import solve_triangular
 
 from posteriori.errors import ConvergenceWarning, DomainError, SeparationWarning, warn
 from posteriori.likelihood.links import ProbabilityLink
-from posteriori.likelihood.loss import Loss
 from posteriori.linalg import cholesky, dependent_columns, unit_diagonal
 from posteriori.models.fitting import Prepared
 from posteriori.models.scoring import Solved, scored
@@ -80,13 +79,14 @@ Solve = Callable[[Prepared, "SeparationSearch"], Solved]
 class SeparationSearch:
     """Whether the classes of a fit can be separated: what was found so far.
 
-    n_classes: that rows may belong to. zero_lies_at: where that is not 0, only means of zero are
-    reached in the limit alone, with activations of this sign. has_limits: whether any mean is.
-    during_fit: False with label noise, where the classes themselves need not be separated.
+    n_classes: that rows may belong to. zero_means: whether the classes are "zero" and "more", as
+    with the log link, where means of zero alone are reached in the limit. has_limits: whether any
+    mean is reached in the limit alone. during_fit: False with label noise, where the classes
+    themselves need not be separated.
     """
 
     n_classes: int
-    zero_lies_at: float = 0.0
+    zero_means: bool = False
     has_limits: bool = True
     during_fit: bool = True
     found: Separation | None = None
@@ -94,16 +94,14 @@ class SeparationSearch:
     def support(self, objective: LogPosterior) -> Support:
         """The classes that a row may belong to, from its target.
 
-        With `zero_lies_at` the classes are "zero" and "more": a row with a positive target is of
-        both, so that its activation must stay.
+        A row with a positive target is of both "zero" and "more", so that its activation must stay.
         """
 
         def support(block: Block) -> Mask:
             t = objective.target(block)
             if t.ndim == 2:
                 return t > 0
-            found = np.column_stack([(t < 1) | (self.zero_lies_at != 0), t > 0])
-            return found[:, ::-1] if self.zero_lies_at > 0 else found
+            return np.column_stack([(t < 1) | self.zero_means, t > 0])
 
         return support
 
@@ -198,7 +196,7 @@ class SeparationSearch:
         last = max((step.decrement for step in solution.trace[-1:]), default=0.0)
         enough = max(_DOUBT * objective.tolerance, last) ** 2
         # Decrements of counts are not those of the solver, which multiplies its tolerance.
-        if self.zero_lies_at == 0 and _least_slope(objective, w, support) > enough:
+        if not self.zero_means and _least_slope(objective, w, support) > enough:
             return True
         return _steps_show_overlap(objective, w, support, 1)
 
@@ -249,7 +247,7 @@ def _least_slope(objective: LogPosterior, w: Array, support: Support) -> float:
     return -float(objective.rows.map_sum(of_block, block_entries=BLOCK_ENTRIES).value)
 
 
-def certain_margin(link: ProbabilityLink, found: Separation) -> float:
+def _certain_margin(link: ProbabilityLink, found: Separation) -> float:
     """The activation at which the probability of the other class is negligible.
 
     Where some rows are not separated, it is small enough to keep the digits of their activations.
@@ -258,13 +256,6 @@ def certain_margin(link: ProbabilityLink, found: Separation) -> float:
     low, high = link.activation(np.array([0.25, 0.75]))
     margin = ends if found.kind == "complete" else min(ends, _FAR * (high - low))
     return float(margin * (1 + 1e-9))
-
-
-def negligible_mean(objective: LogPosterior, zero_lies_at: float) -> float:
-    """The activation whose mean is negligible beside the mean target; 1/a has half the digits."""
-    mean = abs(objective.rows.map_sum(GatherTargetMean(objective.target)).mean)
-    share = CERTAIN if zero_lies_at < 0 else 1e-7
-    return float(abs(cast(Loss, objective.loss).activation(share * mean)).max())
 
 
 @dataclass(frozen=True, eq=False)
@@ -289,19 +280,25 @@ class _Held(LogPosterior):
 
 def certain_fit(
     objective: LogPosterior,
-    found: Separation,
+    search: SeparationSearch,
     solution: Solution[Array, Iteration],
-    margin: float,
-    support: Support,
-) -> tuple[Solution[Array, Iteration], Array]:
+    link: ProbabilityLink,
+) -> tuple[Solution[Array, Iteration], Array | None]:
     """Where a fit to separated classes ends, and directions (p, m) that are not determined there.
 
-    Separated rows have at least the margin. Completely separated rows reach it along the
-    coefficients of the fit, if those separate them. Else the fit moves along the ray, and the other
-    rows are fitted from there.
+    Separated rows are certain, or have means that are negligible beside the mean target. Completely
+    separated rows become so along the coefficients of the fit, if those separate them. Else the fit
+    moves along the ray, and the other rows are fitted from there. With too many coefficients for a
+    Hessian, the directions are not known.
     """
+    found = cast(Separation, search.found)
+    if search.zero_means:
+        mean = abs(objective.rows.map_sum(GatherTargetMean(objective.target)).mean)
+        margin = float(abs(np.log(CERTAIN * mean)).max())
+    else:
+        margin = _certain_margin(link, found)
     expand, K = objective.coordinates.expand, len(found.ray)
-    pairs = Pairs(objective.columns, objective.standard, support, 2 if K == 1 else K)
+    pairs = Pairs(objective.columns, objective.standard, search.support(objective), max(K, 2))
     theta_ray = objective.standard.from_user(found.ray)
     ray = _free(objective, theta_ray)
 
@@ -309,7 +306,8 @@ def certain_fit(
         kernel = GatherStepLength(pairs, expand(w), expand(direction), theta_ray, margin)
         return float(objective.rows.map_sum(kernel).value)
 
-    w, trace, undetermined = solution.parameters, solution.trace, np.eye(len(ray))
+    w, trace = solution.parameters, solution.trace
+    undetermined = None if objective.is_wide else np.eye(len(ray))
     is_complete = found.kind == "complete" and not objective.penalty.precision.any()
     if is_complete:
         stretch = length(w, w)
