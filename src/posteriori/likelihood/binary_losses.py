@@ -38,11 +38,13 @@ class BinaryLoss(Loss):
 
     @quiet
     def value(self, a: Array, t: Array) -> Array:
-        return _value(self.link.logs(a), t)
+        second, first = self.link.logs(a)
+        return -(times(t, second) + times(1 - t, first))
 
     @quiet
     def gradient(self, a: Array, t: Array) -> Array:
-        return _gradient(self.link.rates(a), t)
+        rise, fall = self.link.rates(a)
+        return times(1 - t, fall) - times(t, rise)
 
     @quiet
     def curvature(self, a: Array, t: Array) -> Array:
@@ -71,18 +73,7 @@ class BinaryLoss(Loss):
             sign = 2 * t - 1
             a *= sign
             return weighted_sum(-self.link.log_mean(a), -sign * self.link.rate(a), weight)
-        logs, rates = self.link.logs_and_rates(a)
-        return weighted_sum(_value(logs, t), _gradient(rates, t), weight)
-
-
-def _value(logs: Pair, t: Array) -> Array:
-    second, first = logs
-    return -(times(t, second) + times(1 - t, first))
-
-
-def _gradient(rates: Pair, t: Array) -> Array:
-    rise, fall = rates
-    return times(1 - t, fall) - times(t, rise)
+        return super().sum_and_gradient(a, t, weight)
 
 
 def hard(t: Array) -> bool:
@@ -121,7 +112,7 @@ class SignedLogisticLoss(LogisticLoss):
     """
 
     def value(self, a: Array, t: Array) -> Array:
-        return super().value(a * t, np.ones(len(t)))
+        return self.value_and_gradient(a, t)[0]
 
     def gradient(self, a: Array, t: Array) -> Array:
         return -t * expit(-a * t)

@@ -131,14 +131,11 @@ class NoiseLink(ProbabilityLink):
     def logs(self, a: Array) -> Pair:
         return log_pair(self._sum("logcdf", a), self._sum("logsf", a))
 
-    def rates(self, a: Array) -> Pair:
-        return self.logs_and_rates(a)[1]
-
     @quiet
-    def logs_and_rates(self, a: Array) -> tuple[Pair, Pair]:
+    def rates(self, a: Array) -> Pair:
         logs, log_density = self.logs(a), self._log_density(a)
         rise, fall = (np.where(np.isinf(p), 0.0, np.exp(log_density - p)) for p in logs)
-        return logs, (rise, fall)
+        return rise, fall
 
     @quiet
     def curvatures(self, a: Array) -> Pair:

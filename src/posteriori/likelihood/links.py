@@ -167,10 +167,6 @@ class ProbabilityLink(Link):
     def curvatures(self, a: Array) -> Pair:
         """-(ln F)'' and -(ln(1 - F))''."""
 
-    def logs_and_rates(self, a: Array) -> tuple[Pair, Pair]:
-        """Both at once, for links where they share an expensive part."""
-        return self.logs(a), self.rates(a)
-
     def complement(self, a: Array) -> Array:
         """1 - F, with all its digits where F is close to one."""
         return np.exp(self.logs(a)[1])

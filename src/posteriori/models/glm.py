@@ -48,6 +48,7 @@ from posteriori.models.likelihood_fit import (
 from posteriori.models.likelihood_model import LikelihoodModel
 from posteriori.models.scoring import Solved, choice, scored
 from posteriori.models.separation import SeparationSearch, Solve
+from posteriori.posterior.activations import check_inside
 from posteriori.posterior.log_posterior import LogPosterior
 from posteriori.posterior.priors import GaussianPrior, PriorLike, PriorName
 from posteriori.rows.block import Block, Rows
@@ -133,20 +134,6 @@ def check_targets(rows: Rows, family: TargetFamily, prior: Any) -> None:
             f"{family.name} family has.",
             "Pass rows with other targets, or a GaussianPrior on the intercept too.",
         )
-
-
-def check_inside(activation: Array, target: Target) -> None:
-    """An error that names the first row whose activation (n,) has no mean."""
-    domain = target.domain
-    inside = (activation >= domain.low) & (activation <= domain.high)
-    if inside.all():
-        return
-    row = int(np.argmin(inside))
-    raise DomainError(
-        f"Row {row} has the activation {activation[row]:.6g}; in the {target.family} family "
-        f"with the {target.link} link only those {domain.words} have a mean.",
-        "Drop the row, or fit with a link that has no ends.",
-    )
 
 
 def check_means(mean: Array) -> None:
@@ -384,7 +371,7 @@ class GLM(LikelihoodModel):
         if classifies(self):
             return super()._predicted(block)
         a = self._block_activations(block)[:, 0]
-        check_inside(a, self._target)
+        check_inside(self._link(), a, block)
         mean = self._link().mean(a)
         check_means(mean)
         return mean
@@ -400,7 +387,7 @@ class GLM(LikelihoodModel):
         if not self._target.domain.is_bounded:
             return super()._evaluate_with(X, offset, link, width)
         activation = super()._evaluate_with(X, offset, lambda a: a, 1)
-        check_inside(activation[:, 0], self._target)
+        check_inside(self._link(), activation[:, 0])
         return link(activation)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None, offset: Any = None) -> float:

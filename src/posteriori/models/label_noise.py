@@ -227,7 +227,10 @@ class Noise:
         Diverging estimates come last: where noise explains the rows on the wrong side, some
         hyperplane often fits the rows next to it by chance, as well as or better than the truth.
         """
-        levels = [self._noisy(level) for level in prepared.levels]
+        levels = [
+            NoiseProfile.of(level) if self.loss is None else replace(level, loss=self.loss)
+            for level in prepared.levels
+        ]
         few = levels[0]
         finite = replace(few, penalty=few.penalty.damped(_WEAK, few.standard.intercept))
         starts = _starts(prepared.levels[0], prepared.start)
@@ -255,9 +258,6 @@ class Noise:
         _check_rate(rate, rate_error)
         inference = NoisyInference(objective, w, value, others=1, undetermined=undetermined)
         return NoisyFit(inference, rate, rate_error, NoisyLogisticLoss(rate, rate))
-
-    def _noisy(self, level: LogPosterior) -> LogPosterior:
-        return NoiseProfile.of(level) if self.loss is None else replace(level, loss=self.loss)
 
 
 class NoisyFit(NamedTuple):

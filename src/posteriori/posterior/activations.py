@@ -193,14 +193,15 @@ class MeanInterval:
         return cast(Array, expit(np.stack([log_odds - away, log_odds + away], axis=-1)))
 
 
-def check_inside(link: Link, a: Array, block: Block) -> None:
+def check_inside(link: Link, a: Array, block: Block | None = None) -> None:
     """An error for a row whose activation has no mean by this link."""
     low, high = link.domain
     outside = (a < low) | (a > high)
     if outside.any():
         i = int(outside.argmax())
+        row = i if block is None else block.row(i)
         raise DomainError(
-            f"Row {block.row(i)} has the activation {a[i]:.6g}; with this link only those "
+            f"Row {row} has the activation {a[i]:.6g}; with this link only those "
             f"{link.domain.words} have a mean.",
             "Drop the row, or fit with a link that takes every activation.",
         )
