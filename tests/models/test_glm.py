@@ -142,6 +142,14 @@ def test_a_model_of_numbers_is_a_regressor_with_a_vector_and_a_number(family):
     np.testing.assert_allclose(model.predict(DIABETES_X), mean, rtol=1e-12)
 
 
+@pytest.mark.parametrize("unit", [1e-9, 1e9])
+@numbers
+def test_the_unit_of_the_target_changes_no_digit(family, link, unit):
+    X, y = simulated(family, link)
+    plain, scaled = (GLM(family=family, link=link).fit(X, u * y) for u in (1.0, unit))
+    np.testing.assert_allclose(scaled.predict(X), unit * plain.predict(X), rtol=1e-11)
+
+
 @numbers
 def test_the_score_is_the_explained_share_of_the_deviance(family, link):
     X, y = simulated(family, link)

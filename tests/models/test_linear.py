@@ -51,6 +51,9 @@ class Linear:
     def _new_rows(self, X):
         return read_new_rows(X, self.schema_, "Linear")
 
+    def _middle(self):
+        return 0.0
+
     def hyperplane(self, first=None, second=None):
         return boundary(self, first, second)
 

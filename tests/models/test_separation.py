@@ -3,6 +3,7 @@
 import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import stats
 from sklearn.base import clone
@@ -49,6 +50,21 @@ def test_rows_that_are_not_separated_get_the_fit_that_they_have_alone():
     np.testing.assert_allclose(found[:2, :2], alone.coef_covariance_, rtol=1e-7)
     assert found[2, 2] == np.inf
     assert not np.isnan(found).any()
+
+
+def test_a_factor_with_pure_levels_has_the_fit_of_the_other_levels():
+    random = np.random.default_rng(0)
+    frame = pd.DataFrame({"f": random.integers(0, 60, 600), "x": random.normal(size=600)})
+    frame["f"] = frame["f"].astype(str)
+    y = (frame["x"] + random.logistic(size=600) > 0).astype(int)
+    y[frame["f"].isin(["0", "7", "33"])] = 1
+    pure = y.groupby(frame["f"]).transform("nunique") == 1
+    with pytest.warns(SeparationWarning):
+        found = LogisticRegression().fit(frame, y).tidy().set_index("term")
+    alone = LogisticRegression().fit(frame[~pure], y[~pure]).tidy().set_index("term")
+    assert np.isinf(found.loc["f[7]", "std_error"])
+    columns = ["estimate", "std_error"]
+    np.testing.assert_allclose(found.loc["x", columns], alone.loc["x", columns], rtol=1e-6)
 
 
 def test_with_many_classes_those_that_overlap_keep_their_fit():

@@ -47,7 +47,7 @@ class Mixture:
     distributions: Sequence[Any]
 
     def __post_init__(self) -> None:
-        weights, n = list(self.weights), len(self.distributions)
+        weights, n = np.atleast_1d(self.weights).tolist(), len(self.distributions)
         positive = all(is_number(weight) and weight > 0 for weight in weights)
         if len(weights) != n or not positive or abs(sum(weights) - 1) > _ROUNDING:
             raise ParameterError(

@@ -194,8 +194,8 @@ LabelNoise: TypeAlias = float | tuple[float, float] | Literal["estimate"]
 
 NoisyLoss: TypeAlias = NoisyLogisticLoss | NoisyClassLoss
 
-_HELD = 1.0
-"""Precision of the slopes of standardised columns in a fit without noise that is only a start."""
+_DAMPING = 1.0
+"""Precision of the slopes of standardised columns in fits without noise, which give starts."""
 
 _WEAK = 1e-4
 """The same in fits with noise: it keeps coefficients finite where they would diverge."""
@@ -322,10 +322,10 @@ def uniform_transition(rate: float, n_classes: int) -> Array:
 
 def _starts(clean: LogPosterior, start: Array) -> list[Array]:
     """Coefficients to start from, by fits without noise."""
-    held = replace(clean, penalty=clean.penalty.damped(_HELD, clean.standard.intercept))
-    starts = [newton([held], start).parameters]
+    damped = replace(clean, penalty=clean.penalty.damped(_DAMPING, clean.standard.intercept))
+    starts = [newton([damped], start).parameters]
     if not clean.is_wide:
-        near = replace(held, rows=downweight_outliers(clean.rows, clean.columns))
+        near = replace(damped, rows=downweight_outliers(clean.rows, clean.columns))
         found = newton([near], start).parameters
         starts += [times * found for times in _STEEPER]
     return starts

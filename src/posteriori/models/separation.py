@@ -259,19 +259,19 @@ def _certain_margin(link: ProbabilityLink, found: Separation) -> float:
 
 
 @dataclass(frozen=True, eq=False)
-class _Held(LogPosterior):
+class _Restrained(LogPosterior):
     """The objective with a penalty ½ s|Nᵀ(w - origin)|² on directions N (p, m)."""
 
     origin: Array | None = None
-    held: Array | None = None
+    null: Array | None = None
     strength: float = 1.0
 
     @classmethod
-    def of(cls, objective: LogPosterior, *held: Any) -> "_Held":
-        return cls(*(getattr(objective, each.name) for each in fields(objective)), *held)
+    def of(cls, objective: LogPosterior, *given: Any) -> "_Restrained":
+        return cls(*(getattr(objective, each.name) for each in fields(objective)), *given)
 
     def __call__(self, w: Array, hessian: Curvature) -> Local:
-        N, s = cast(Array, self.held), self.strength
+        N, s = cast(Array, self.null), self.strength
         found, away = LogPosterior.__call__(self, w, hessian), N.T @ (w - cast(Array, self.origin))
         curved = None if found.hessian is None else found.hessian + s * N @ N.T
         value, gradient = found.value + s / 2 * away @ away, found.gradient + s * N @ away
@@ -318,7 +318,7 @@ def certain_fit(
         if not objective.is_wide:
             here = cast(Array, replace(objective, information="expected")(w, "full").hessian)
             undetermined = _undetermined(here)
-            rest = _Held.of(objective, w, undetermined, np.diagonal(here).max() or 1.0)
+            rest = _Restrained.of(objective, w, undetermined, np.diagonal(here).max() or 1.0)
         refit = scored([rest], w)
         w, trace = refit.parameters, (*trace, *refit.trace)
         w = w + length(w, ray) * ray
