@@ -482,7 +482,6 @@ class GLM(LikelihoodModel):
             self.prior,
             solver_of_target(target, self.max_iter, convex),
             SeparationSearch(
-                2 if target.link == "log" else n_classes,
                 zero_means=target.link == "log",
                 has_limits=target.link not in ("identity", "reciprocal"),
             ),

@@ -539,7 +539,7 @@ class LikelihoodModel(Classifier):
             self._problem(rows, self._loss(n_classes, rows.soft)),
             self.prior,
             solver_of(self.solver, self.tol, self.max_iter),
-            SeparationSearch(n_classes),
+            SeparationSearch(),
             self._link(),
             max_iter=self.max_iter,
         )

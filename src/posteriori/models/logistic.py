@@ -348,7 +348,7 @@ class LogisticRegression(LikelihoodModel):
         self._inference = Inference.of_precision(
             CoefficientMap.of(objective), w, quadratic.precision
         )
-        self._search = SeparationSearch(len(self.classes_))
+        self._search = SeparationSearch()
         self._linear = objective.linear(w)
         if not determined:
             _warn_of_gaps()
@@ -377,7 +377,7 @@ class LogisticRegression(LikelihoodModel):
 
     def _plan(self, rows: FitRows) -> Plan:
         plan = super()._plan(rows)
-        noise = self._noise(plan.search.n_classes)
+        noise = self._noise(max(plan.problem.n_activations, 2))
         if self.keep_path:
             by_newton = noise is None and self.prior != "jeffreys"
             if not (by_newton and self.solver in ("auto", "newton")):

@@ -79,13 +79,11 @@ Solve = Callable[[Prepared, "SeparationSearch"], Solved]
 class SeparationSearch:
     """Whether the classes of a fit can be separated: what was found so far.
 
-    n_classes: that rows may belong to. zero_means: whether the classes are "zero" and "more", as
-    with the log link, where means of zero alone are reached in the limit. has_limits: whether any
-    mean is reached in the limit alone. during_fit: False with label noise, where the classes
-    themselves need not be separated.
+    zero_means: whether the classes are "zero" and "more", as with the log link, where means of zero
+    alone are reached in the limit. has_limits: whether any mean is reached in the limit alone.
+    during_fit: False with label noise, where the classes themselves need not be separated.
     """
 
-    n_classes: int
     zero_means: bool = False
     has_limits: bool = True
     during_fit: bool = True
@@ -174,7 +172,8 @@ class SeparationSearch:
     ) -> Separation:
         standard, support = objective.standard, self.support(objective)
         guess = None if w is None else standard.to_user(objective.coordinates.expand(w))
-        sums = pair_sums(objective.rows, self.n_classes, support, standard.intercept)
+        n_classes = max(objective.coordinates.n_activations, 2)
+        sums = pair_sums(objective.rows, n_classes, support, standard.intercept)
         return find_separation(*sums, guess=guess, fixed=fixed)
 
     def _shows_overlap(
