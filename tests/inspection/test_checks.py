@@ -22,7 +22,6 @@ from posteriori import (
     OneVersusOne,
     OneVersusRest,
     Perceptron,
-    ThresholdRegression,
     calibration_error,
     scan,
 )
@@ -191,12 +190,10 @@ def test_columns_that_separate_the_classes_are_named():
 
 
 def test_a_fit_that_was_stopped_says_so():
-    x, noise = (np.random.default_rng(seed).normal(size=50) for seed in (0, 1))
     stopped = Perceptron(max_epochs=2, random_state=0)
     for model, rows, y, words in (
         (LogisticRegression(solver="gradient", max_iter=1), X, Y, "max_iter"),
         (stopped, X, Y, "max_epochs"),
-        (ThresholdRegression(noise="uniform"), x[:, None], x + noise > 0, "unbounded support"),
         (OneVersusRest(stopped), X, MANY, "3 of 3 inner fits did not converge"),
         (CalibratedClassifier(GaussianNB()), X, Y, "Not checked: The fit has no iteration"),
         (CalibratedClassifier(LogisticRegression()), X, Y, "The iteration converged."),

@@ -118,20 +118,15 @@ def test_a_class_without_rows_has_the_parameters_of_all_rows(family):
         np.testing.assert_allclose(found.column(0)["sd"], np.sqrt(2))
 
 
-@pytest.mark.parametrize(
-    ("estimate", "total", "error", "words"),
-    [
-        (Exponential.estimate, [[1.0], [0.0]], DomainError, "class 'b' in column 'col0' is zero"),
-        (Exponential.estimate, [[1.0], [np.inf]], ScaleError, "col0"),
-        (Poisson.estimate, [[1.0], [np.inf]], ScaleError, "col0"),
-    ],
-)
-def test_sums_without_an_estimate_are_an_error(estimate, total, error, words):
-    with pytest.raises(error, match=words):
-        estimate(np.ones((2, 1)), np.array(total), 0.0, places())
-
-
-def test_tables_without_an_estimate_are_an_error():
+def test_sums_and_tables_without_an_estimate_are_an_error():
+    totals = [
+        (Exponential, 0.0, DomainError, "class 'b' in column 'col0' is zero"),
+        (Exponential, np.inf, ScaleError, "col0"),
+        (Poisson, np.inf, ScaleError, "col0"),
+    ]
+    for family, total, error, words in totals:
+        with pytest.raises(error, match=words):
+            family.estimate(np.ones((2, 1)), np.array([[1.0], [total]]), 0.0, places())
     with pytest.raises(MissingValueError, match="Column 'col0' has no entry"):
         Categorical.estimate(((),), [np.zeros((2, 0))], 1.0, places(), coded=True)
     table = np.array([[1.0, 2.0], [0.0, 0.0]])

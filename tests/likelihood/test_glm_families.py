@@ -44,9 +44,6 @@ def test_density_and_variance_are_those_of_scipy(name, dispersion):
     logs = distribution.logpmf if name in ("bernoulli", "poisson") else distribution.logpdf
     found = family.log_likelihood(t, MEAN, dispersion)
     np.testing.assert_allclose(found, logs(t), rtol=1e-12, atol=1e-14)
-    for loss in family.losses.values() if dispersion == 1 else ():
-        found = -loss.value(loss.activation(MEAN), t) - loss.constant(t)
-        np.testing.assert_allclose(found, logs(t), rtol=1e-11, atol=1e-14)
     pearson = (t - MEAN) ** 2 / family.variance(MEAN)
     np.testing.assert_allclose(family.pearson(t, MEAN), pearson, rtol=1e-12)
 

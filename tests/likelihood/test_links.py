@@ -5,7 +5,13 @@ import numpy as np
 import pytest
 from losses_registry import log_sigmoid
 
-from posteriori.likelihood.links import LINKS, PROBABILITY_LINKS, PositiveIdentity
+from posteriori.likelihood.links import (
+    PROBABILITY_LINKS,
+    Identity,
+    Log,
+    PositiveIdentity,
+    Reciprocal,
+)
 
 MEANS = {
     "logit": lambda a: mp.exp(log_sigmoid(a)),
@@ -15,6 +21,8 @@ MEANS = {
     "identity": lambda a: a,
     "reciprocal": lambda a: 1 / a,
 }
+NUMBERS = {"log": Log(), "identity": Identity(), "reciprocal": Reciprocal()}
+LINKS = PROBABILITY_LINKS | NUMBERS
 every_link = pytest.mark.parametrize("name", LINKS)
 every_probability_link = pytest.mark.parametrize("name", PROBABILITY_LINKS)
 

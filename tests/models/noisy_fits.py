@@ -39,7 +39,7 @@ class Fit:
             prepared, K = prepared_rows(X, y, weight, prior)
             noise = read_label_noise(label_noise, K)
             noisy = noise.start(prepared)
-            self.solution = solver_of_noise(100)(noisy, SeparationSearch(K)).solution
+            self.solution = solver_of_noise(100)(noisy, SeparationSearch()).solution
             assert self.solution.status in (Status.CONVERGED, Status.DIVERGED)
             self.objective, self.w = noisy.objective, self.solution.parameters
             self.inference, self.rate, self.rate_error, self.loss = noise.conclude(

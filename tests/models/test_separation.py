@@ -1,9 +1,9 @@
 """Maximum likelihood where the classes can be separated: found, named, with right numbers."""
 
-import pickle
 import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import stats
 from sklearn.base import clone
@@ -52,6 +52,21 @@ def test_rows_that_are_not_separated_get_the_fit_that_they_have_alone():
     assert not np.isnan(found).any()
 
 
+def test_a_factor_with_pure_levels_has_the_fit_of_the_other_levels():
+    random = np.random.default_rng(0)
+    frame = pd.DataFrame({"f": random.integers(0, 60, 600), "x": random.normal(size=600)})
+    frame["f"] = frame["f"].astype(str)
+    y = (frame["x"] + random.logistic(size=600) > 0).astype(int)
+    y[frame["f"].isin(["0", "7", "33"])] = 1
+    pure = y.groupby(frame["f"]).transform("nunique") == 1
+    with pytest.warns(SeparationWarning):
+        found = LogisticRegression().fit(frame, y).tidy().set_index("term")
+    alone = LogisticRegression().fit(frame[~pure], y[~pure]).tidy().set_index("term")
+    assert np.isinf(found.loc["f[7]", "std_error"])
+    columns = ["estimate", "std_error"]
+    np.testing.assert_allclose(found.loc["x", columns], alone.loc["x", columns], rtol=1e-6)
+
+
 def test_with_many_classes_those_that_overlap_keep_their_fit():
     with pytest.warns(SeparationWarning):
         model = LogisticRegression().fit(IRIS_X, IRIS_Y)
@@ -84,15 +99,6 @@ def test_nearly_separated_classes_have_their_finite_maximum():
     residual = model.predict_proba(x[:, None])[:, 1] - y
     np.testing.assert_allclose([residual.sum(), residual @ x], 0.0, atol=1e-9)
     assert model.separation_.kind == "none"
-
-
-def test_a_fit_that_overlaps_says_so_after_a_round_trip_and_forgets_an_earlier_prior():
-    X, y = one_sided()
-    keep = X[:, 1] == 0
-    model = LogisticRegression(prior="jeffreys").fit(X[keep][:, :1], y[keep])
-    model.set_params(prior=None).fit(X[keep][:, :1], y[keep])
-    assert not hasattr(model, "penalised_log_likelihood_")
-    assert pickle.loads(pickle.dumps(model)).separation_.kind == "none"
 
 
 BUMPS = Mixture([0.4, 0.6], [stats.norm(-1, 0.5), stats.norm(1.5, 1)])
@@ -197,9 +203,9 @@ def test_a_prior_on_some_columns_leaves_the_others_free_to_diverge():
     assert not warned
 
 
-def test_the_message_names_columns_and_leaves_out_the_intercept():
+def test_the_message_names_the_columns():
     X, y = np.array([[1.0], [2.0], [3.0], [4.0]]), [0, 0, 1, 1]
-    with pytest.warns(SeparationWarning, match=r"already by 'x0' \(with the intercept\) alone"):
+    with pytest.warns(SeparationWarning, match=r"already by 'intercept', 'x0' alone"):
         model = LogisticRegression().fit(X, y)
     assert model.separation_.columns == ("intercept", "x0")
     assert repr(model.separation_) == "Separation(kind='complete', columns=('intercept', 'x0'))"

@@ -12,7 +12,7 @@ from scipy import sparse
 
 from posteriori.design.columns import Columns
 from posteriori.design.standardise import Standard
-from posteriori.likelihood.binary_losses import LogisticLoss, SignedLogisticLoss
+from posteriori.likelihood.binary_losses import LogisticLoss
 from posteriori.likelihood.glm_families import GLM_FAMILIES, glm_loss
 from posteriori.likelihood.softmax import SoftmaxLoss
 from posteriori.rows.block import Block, take_block
@@ -23,10 +23,8 @@ from posteriori.statistics.discrete_counts import (
     GatherCounts,
     GatherSums,
 )
-from posteriori.statistics.glm_domain import CountRows, GatherTargetRange
 from posteriori.statistics.goodness_of_fit import (
     Fitted,
-    GatherClassFit,
     GatherClassTargets,
     GatherFamilyFit,
     GatherTargetMean,
@@ -68,9 +66,8 @@ class Entry:
     """A kernel and its rows.
 
     weighs: whether a weight of two is the row twice; others ask which rows there are, not how
-    often. ordered: whether rows are handed on in the order in which they come. first: whether it
-    names the first row of some kind, those of a block being in order. view: what to look at, where
-    one value can be written in several ways.
+    often. ordered: whether rows are handed on in the order in which they come. view: what to look
+    at, where one value can be written in several ways.
     """
 
     kernel: Any
@@ -78,7 +75,6 @@ class Entry:
     X: np.ndarray = field(default_factory=lambda: X)
     weighs: bool = True
     ordered: bool = False
-    first: bool = False
     view: Callable[[Any], Any] = lambda found: found
 
     def block(self, **given: Any) -> Block:
@@ -144,24 +140,13 @@ RAY, DIRECTION = RANDOM.normal(size=(2, K, D + 1))
 FAMILIES = ("gaussian", "poisson", "categorical")
 
 
-def _constant(level):
-    return lambda block: np.zeros((block.X.shape[0], *np.shape(level))) + level
-
-
-LEVEL, LEVELS = _constant(0.3), _constant([0.3, 0.0, -1.0])
-
-
-def _sign(block: Block) -> Any:
-    return 2 * block.y - 1
-
-
 def _positive(block: Block) -> Any:
     return block.y + 0.5
 
 
 def _sorted_constraints(found: Any) -> Any:
-    worst = found.violated.chosen(np.argsort(found.violated.slack, kind="stable"))
-    return replace(found, violated=worst)
+    order = np.argsort(found.violated.slack, kind="stable")
+    return tuple(part[order] for part in found.violated), found.n_open, found.least_clear
 
 
 KERNELS: dict[str, Entry] = {
@@ -187,9 +172,6 @@ KERNELS: dict[str, Entry] = {
     "sums of what is there": Entry(GatherSums(SCHEMA, CLASSES), CODES, GAPS),
     "by family": Entry(GatherByFamily(SCHEMA, FAMILIES, CLASSES), CODES, COUNTS),
     "target mean": Entry(GatherTargetMean(_target), TWO),
-    "target range": Entry(
-        GatherTargetRange(GLM_FAMILIES["gamma"], _target), COUNTED, weighs=False, first=True
-    ),
     "local quadratic": Entry(TWO_CLASSES, TWO),
     "local quadratic, many classes": Entry(MANY_CLASSES, CODES),
     "local quadratic, diagonal": Entry(replace(MANY_CLASSES, hessian="diagonal"), CODES),
@@ -221,18 +203,13 @@ KERNELS: dict[str, Entry] = {
         GatherBound(MANY_CLASSES, RANDOM.normal(size=(3, 5, D + 1))), CODES
     ),
     "flips": Entry(GatherFlips(TWO_CLASSES, 0.1), TWO),
-    "class fit, signed": Entry(GatherClassFit(SignedLogisticLoss(), _sign, LEVEL), TWO),
-    "class fit, soft classes": Entry(GatherClassFit(SoftmaxLoss(), _soft, LEVELS), CODES),
-    "class fit": Entry(GatherClassFit(LogisticLoss(), _target, Fitted(TWO_CLASSES)), TWO),
     "class targets": Entry(GatherClassTargets(LogisticLoss(), _target), TWO),
+    "class targets, soft": Entry(GatherClassTargets(SoftmaxLoss(), _soft), CODES),
     "family fit": Entry(
         GatherFamilyFit(
             glm_loss("gamma", "log"), GLM_FAMILIES["gamma"], _positive, Fitted(TWO_CLASSES)
         ),
         COUNTED,
-    ),
-    "rows that fulfil a condition": Entry(
-        CountRows(lambda block: block.X[:, 0] > 0.5), TWO, weighs=False, first=True
     ),
     "one row in seven": Entry(
         TakeSample(7), CODES, weighs=False, ordered=True, view=lambda s: s.rows(SCHEMA, None)

@@ -6,12 +6,9 @@ import pytest
 from scipy import sparse
 
 from posteriori.design.columns import Columns
-from posteriori.design.standardise import Standard
-from posteriori.likelihood.binary_losses import LogisticLoss, NoisyLogisticLoss
+from posteriori.likelihood.binary_losses import NoisyLogisticLoss
 from posteriori.rows.in_memory import read_rows
-from posteriori.rows.schema import Schema
-from posteriori.statistics.label_noise import GatherFlips, downweight_outliers, flip_derivatives
-from posteriori.statistics.local_quadratic import GatherQuadratic
+from posteriori.statistics.label_noise import downweight_outliers, flip_derivatives
 
 mp.mp.dps = 50
 
@@ -44,24 +41,6 @@ def test_expected_second_derivatives_are_averages_over_both_labels():
     np.testing.assert_allclose(cross, p * one[2] + (1 - p) * other[2], rtol=1e-12)
 
 
-def test_sums_are_weighted():
-    """Any split gives the same sums, as of every kernel."""
-    random = np.random.default_rng(1)
-    X, y, weight = random.standard_normal((50, 2)), np.arange(50) % 2, random.uniform(1, 3, 50)
-    rows, theta = read_rows(X, y, weight), np.array([[0.3, -1.0, 2.0]])
-    standard = Standard(np.zeros(2), np.ones(2), True)
-    columns = Columns(rows.schema)
-    at = GatherQuadratic(columns, standard, LogisticLoss(), lambda b: b.y.astype(float), theta)
-    design = np.column_stack([np.ones(50), X])
-    derivatives = flip_derivatives(design @ theta[0], y.astype(float), 0.2)
-    found = rows.map_sum(GatherFlips(at, 0.2))
-    for factor, sums in ((1.0, found), (2.0, found.times(2.0))):
-        slope, curvature, cross = (factor * weight * each for each in derivatives)
-        assert sums.slope == pytest.approx(slope.sum(), rel=1e-12)
-        assert sums.curvature == pytest.approx(curvature.sum(), rel=1e-12)
-        np.testing.assert_allclose(sums.cross, [design.T @ cross], rtol=1e-11)
-
-
 # Robust weights.
 
 
@@ -72,9 +51,6 @@ def robust(X, weight=None):
 
 def test_weights_fall_with_the_square_of_the_distance_in_medians():
     X, weight = np.array([[-1.0], [0.0], [1.0], [100.0], [-2.0]]), np.arange(1.0, 6.0)
-    near = robust(X)
-    assert (near.schema, near.n_rows, near.soft) == (Schema.unnamed(1), 5, False)
-    assert near.classes.tolist() == [0, 1, 2]
     # The median is 0, and so is the distance from it of one row; the median distance is 1.
     expected = 1 / (1 + X[:, 0] ** 2)
     for source, own in ((X, None), (X, weight), (1e-9 * X, None), (sparse.csr_array(X), None)):

@@ -12,7 +12,6 @@ import pytest
 from scipy import sparse
 from statistics_registry import STATISTICS, assert_numbers, assert_same
 
-from posteriori.design.matrix import Coded
 from posteriori.errors import InfiniteValueError, MissingValueError, ScaleError, StatisticsError
 from posteriori.rows.in_memory import read_rows
 from posteriori.rows.schema import Schema
@@ -129,19 +128,6 @@ def test_mean_and_scatter_keep_their_digits_far_from_zero(entry, y, source, shif
     near = entry.formula((Z + shift) - shift, shares(y), W + 0.5)  # this difference is exact
     assert abs(found.mean - shift - near["mean"]).max() < 1e-6  # of a spread, which is one
     np.testing.assert_allclose(found.scatter, near["scatter"], rtol=1e-6)
-
-
-@pytest.mark.parametrize("name", ["moments, pooled", "column moments"])
-def test_the_indicators_of_a_factor_are_never_written_out(name, monkeypatch):
-    """Beside a far column and a constant one, and for a level that nearly all rows have."""
-    levels = np.where(np.arange(N) == 7, "v", "u")
-    frame = pl.DataFrame({"f": levels, "g": LETTERS, "a": X[:, 1] + 1e5, "b": np.full(N, 0.1)})
-    matrix = np.column_stack(
-        [levels == "v", LETTERS == "v", LETTERS == "w", frame["a"], frame["b"]]
-    )
-    monkeypatch.setattr(Coded, "array", None)
-    found = STATISTICS[name].of(frame, Y)
-    assert_numbers(found, STATISTICS[name].formula(matrix.astype(float), shares(Y), np.ones(N)))
 
 
 @every_statistic

@@ -38,7 +38,7 @@ def test_any_split_is_the_whole(entry, cuts):
     assert_same(entry, total, entry.kernel(entry.block()))
 
 
-@over(lambda entry: not (entry.ordered or entry.first))
+@over(lambda entry: not entry.ordered)
 def test_the_order_of_the_rows_does_not_matter(entry):
     block = entry.block()
     order = np.random.default_rng(0).permutation(N)
@@ -93,9 +93,3 @@ def test_weight_two_is_the_row_twice(entry):
 def test_no_weights_are_weights_of_one(entry):
     plain = entry.kernel(entry.block(weight=None))
     assert_same(entry, entry.kernel(entry.block(weight=np.ones(N))), plain)
-
-
-@over(lambda entry: not (entry.weighs or entry.ordered))
-def test_what_does_not_weigh_does_not_look_at_weights(entry):
-    plain = entry.kernel(entry.block(weight=None))
-    assert_same(entry, entry.kernel(entry.block()), plain, rtol=0)

@@ -75,7 +75,6 @@ _REMEDIES = {
     Status.MAX_ITERATIONS: "Raise max_iter (max_epochs of a Perceptron).",
     Status.SEPARATED: "See the check on separation.",
     Status.DIVERGED: "Set a prior, such as prior=1.0.",
-    Status.BOUNDARY: "Set a prior, or use noise of unbounded support.",
 }
 
 Finding = tuple[Word, str, Mapping[str, Any]]

@@ -5,7 +5,7 @@ Conventions: t from zero to one is the probability of the second class, which is
 """
 
 import numpy as np
-from scipy.special import expit, log_expit, logit
+from scipy.special import expit, log_expit
 
 from posteriori.likelihood.links import Logit, Pair, ProbabilityLink, SymmetricLink
 from posteriori.likelihood.log_arithmetic import quiet, sum_of_logs, times
@@ -38,11 +38,13 @@ class BinaryLoss(Loss):
 
     @quiet
     def value(self, a: Array, t: Array) -> Array:
-        return _value(self.link.logs(a), t)
+        second, first = self.link.logs(a)
+        return -(times(t, second) + times(1 - t, first))
 
     @quiet
     def gradient(self, a: Array, t: Array) -> Array:
-        return _gradient(self.link.rates(a), t)
+        rise, fall = self.link.rates(a)
+        return times(1 - t, fall) - times(t, rise)
 
     @quiet
     def curvature(self, a: Array, t: Array) -> Array:
@@ -71,18 +73,7 @@ class BinaryLoss(Loss):
             sign = 2 * t - 1
             a *= sign
             return weighted_sum(-self.link.log_mean(a), -sign * self.link.rate(a), weight)
-        logs, rates = self.link.logs_and_rates(a)
-        return weighted_sum(_value(logs, t), _gradient(rates, t), weight)
-
-
-def _value(logs: Pair, t: Array) -> Array:
-    second, first = logs
-    return -(times(t, second) + times(1 - t, first))
-
-
-def _gradient(rates: Pair, t: Array) -> Array:
-    rise, fall = rates
-    return times(1 - t, fall) - times(t, rise)
+        return super().sum_and_gradient(a, t, weight)
 
 
 def hard(t: Array) -> bool:
@@ -94,7 +85,7 @@ def hard(t: Array) -> bool:
     return bool((abs(t - 0.5) == 0.5).all())
 
 
-class LogisticLoss(Loss):
+class LogisticLoss(BinaryLoss):
     """-t ln σ(a) - (1 - t) ln(1 - σ(a)) = ln(1 + eᵃ) - ta, for t from zero to one (4.90).
 
     The derivative is σ(a) - t (4.91), the curvature σ(a)(1 - σ(a)) (4.97).
@@ -103,11 +94,8 @@ class LogisticLoss(Loss):
     array([6.93147e-01, 8.00000e+02])
     """
 
-    def value(self, a: Array, t: Array) -> Array:
-        return np.maximum(a, 0.0) - a * t + np.log1p(np.exp(-abs(a)))
-
-    def gradient(self, a: Array, t: Array) -> Array:
-        return (1 - t) * expit(a) - t * expit(-a)
+    def __init__(self) -> None:
+        super().__init__(Logit())
 
     def curvature(self, a: Array, t: Array) -> Array:
         return self.information(a)
@@ -115,15 +103,6 @@ class LogisticLoss(Loss):
     def information(self, a: Array) -> Array:
         e = np.exp(-abs(a))
         return e / np.square(1 + e)
-
-    def information_slope(self, a: Array) -> Array:
-        return self.information(a) * np.tanh(-a / 2)
-
-    def mean(self, a: Array) -> Array:
-        return expit(a)
-
-    def activation(self, mean: Array) -> Array:
-        return logit(mean)
 
 
 class SignedLogisticLoss(LogisticLoss):
@@ -133,7 +112,7 @@ class SignedLogisticLoss(LogisticLoss):
     """
 
     def value(self, a: Array, t: Array) -> Array:
-        return super().value(a * t, np.ones(len(t)))
+        return self.value_and_gradient(a, t)[0]
 
     def gradient(self, a: Array, t: Array) -> Array:
         return -t * expit(-a * t)
@@ -230,6 +209,12 @@ class NoisyLogisticLoss(BinaryLoss):
 
     def __init__(self, flip_first: float, flip_second: float) -> None:
         super().__init__(NoisyLogit(flip_first, flip_second))
+
+    @property
+    def transition(self) -> Array:
+        """The probabilities (2, 2) that a row of each class is labelled as each."""
+        first, second = self.link.flip_first, self.link.flip_second
+        return np.array([[1 - first, first], [second, 1 - second]])
 
     def wrong_label_probability(self, a: Array, t: Array) -> Array:
         """p(the true class is the other one | a, t); for a soft label its average over t."""

@@ -47,22 +47,12 @@ class Mixture:
     distributions: Sequence[Any]
 
     def __post_init__(self) -> None:
-        weights, parts = self.weights, self.distributions
-        if not (_is_list(weights) and _is_list(parts)):
+        weights, n = np.atleast_1d(self.weights).tolist(), len(self.distributions)
+        positive = all(is_number(weight) and weight > 0 for weight in weights)
+        if len(weights) != n or not positive or abs(sum(weights) - 1) > _ROUNDING:
             raise ParameterError(
-                f"Mixture({weights!r}, {parts!r}) is not understood.",
-                "Give a list of weights and a list of distributions.",
-            )
-        positive = all(is_number(weight) and 0 < weight < np.inf for weight in weights)
-        if len(weights) != len(parts) or not positive:
-            raise ParameterError(
-                f"A mixture of {len(parts)} distributions has the weights {list(weights)}.",
-                "Give one weight above zero for each.",
-            )
-        total = float(np.sum(weights))
-        if abs(total - 1) > _ROUNDING:
-            raise ParameterError(
-                f"The weights of a mixture sum to {total:.6g}.", "Divide each by their sum."
+                f"A mixture of {n} distributions has the weights {weights}.",
+                "Give one weight above zero for each, with a sum of 1.",
             )
 
     def pdf(self, x: Any) -> Any:
@@ -75,12 +65,6 @@ class Mixture:
 
     def _parts(self) -> Any:
         return zip(self.weights, self.distributions, strict=True)
-
-
-def _is_list(given: object) -> bool:
-    if isinstance(given, np.ndarray):
-        return given.ndim > 0
-    return isinstance(given, Sequence) and not isinstance(given, str | bytes)
 
 
 def cdf_link(noise: Any) -> ProbabilityLink:
@@ -147,14 +131,11 @@ class NoiseLink(ProbabilityLink):
     def logs(self, a: Array) -> Pair:
         return log_pair(self._sum("logcdf", a), self._sum("logsf", a))
 
-    def rates(self, a: Array) -> Pair:
-        return self.logs_and_rates(a)[1]
-
     @quiet
-    def logs_and_rates(self, a: Array) -> tuple[Pair, Pair]:
+    def rates(self, a: Array) -> Pair:
         logs, log_density = self.logs(a), self._log_density(a)
         rise, fall = (np.where(np.isinf(p), 0.0, np.exp(log_density - p)) for p in logs)
-        return logs, (rise, fall)
+        return rise, fall
 
     @quiet
     def curvatures(self, a: Array) -> Pair:
@@ -179,33 +160,20 @@ class NoiseLink(ProbabilityLink):
 
 
 def _freeze(distribution: Any) -> Any:
-    """The distribution with its arguments."""
-    if isinstance(distribution, str):
-        name, distribution = distribution, getattr(stats, distribution, None)
-        if not isinstance(distribution, stats.rv_continuous):
-            raise ParameterError(
-                f"noise={name!r} is not the name of a continuous distribution in scipy.stats.",
-                "Use a name such as 'norm', 'cauchy' or 'gumbel_r', or a distribution itself.",
-            )
-    if isinstance(distribution, stats.rv_continuous):
-        try:
-            distribution = distribution()
-        except TypeError:
-            raise ParameterError(
-                f"The distribution {distribution.name!r} needs arguments.",
-                f"Give them: scipy.stats.{distribution.name}({distribution.shapes}).",
-            ) from None
-    if not isinstance(getattr(distribution, "dist", None), stats.rv_continuous):
-        raise ParameterError(
-            f"{distribution!r} is not a continuous distribution of SciPy.",
-            "Give one such as scipy.stats.cauchy() or scipy.stats.t(3).",
-        )
-    median = distribution.median()
+    """The distribution with its arguments; an error where it is not one, or does not exist."""
+    found: Any = distribution
+    if isinstance(found, str):
+        found = getattr(stats, found, None)
+    try:
+        found = found() if isinstance(found, stats.rv_continuous) else found
+        median = found.median() if isinstance(found.dist, stats.rv_continuous) else np.nan
+    except (AttributeError, TypeError):  # another object, or arguments are missing
+        median = np.nan
     if np.ndim(median) > 0 or np.isnan(median):
-        values = *map(str, distribution.args), *(f"{k}={v}" for k, v in distribution.kwds.items())
+        name = getattr(getattr(found, "dist", found), "name", distribution)
         raise ParameterError(
-            f"The distribution {distribution.dist.name!r} does not exist with the arguments "
-            f"{', '.join(values)}.",
-            "Give numbers that the documentation of scipy.stats allows.",
+            f"noise={name!r} is not a continuous distribution of SciPy, or needs other arguments.",
+            "Use a name such as 'norm', 'cauchy' or 'gumbel_r', or a distribution with its "
+            "arguments, such as scipy.stats.t(3).",
         )
-    return distribution
+    return found

@@ -15,7 +15,7 @@ from scipy.special import gammaln, xlog1py, xlogy
 
 from posteriori.arguments import either
 from posteriori.errors import ParameterError
-from posteriori.likelihood.binary_losses import BinaryLoss, LogisticLoss
+from posteriori.likelihood.binary_losses import BinaryLoss
 from posteriori.likelihood.links import (
     PROBABILITY_LINKS,
     Domain,
@@ -26,7 +26,7 @@ from posteriori.likelihood.links import (
     Reciprocal,
 )
 from posteriori.likelihood.log_arithmetic import divergence, log_gamma_peak, quiet, times
-from posteriori.likelihood.loss import Loss, weighted_sum
+from posteriori.likelihood.loss import Loss
 from posteriori.typing import Array
 
 
@@ -57,31 +57,20 @@ class PowerVarianceLoss(Loss):
     def activation(self, mean: Array) -> Array:
         return self.link.activation(mean)
 
-    def constant(self, t: Array) -> Array:
-        if self.power == 0:
-            return np.full(len(t), np.log(2 * np.pi) / 2)
-        return gammaln(t + 1) if self.power == 1 else np.zeros(len(t))
-
     @quiet
     def value(self, a: Array, t: Array) -> Array:
-        return self._value(a, t, self.mean(a))
-
-    @quiet
-    def gradient(self, a: Array, t: Array) -> Array:
-        return self._gradient(t, self.mean(a))
-
-    def _value(self, a: Array, t: Array, mean: Array) -> Array:
+        mean = self.mean(a)
         if self.power == 0:
             return _infinite_outside((t - mean) ** 2 / 2)
         if self.power == 1:
             log_mean = a if isinstance(self.link, Log) else np.log(mean)
             return _infinite_outside(mean - times(t, log_mean))
-        found = np.log(mean) + t / mean
-        return np.where(mean > 0, found, np.inf)
+        return np.where(mean > 0, np.log(mean) + t / mean, np.inf)
 
-    def _gradient(self, t: Array, mean: Array) -> Array:
-        r = float(self.link.power - self.power)
-        return self.link.sign * times(mean - t, mean**r)
+    @quiet
+    def gradient(self, a: Array, t: Array) -> Array:
+        mean = self.mean(a)
+        return self.link.sign * times(mean - t, mean ** float(self.link.power - self.power))
 
     @quiet
     def curvature(self, a: Array, t: Array) -> Array:
@@ -100,11 +89,6 @@ class PowerVarianceLoss(Loss):
     def information_slope(self, a: Array) -> Array:
         q, power = self.link.power, 2 * self.link.power - self.power
         return self.link.sign * power * self.mean(a) ** float(power + q - 1)
-
-    @quiet
-    def sum_and_gradient(self, a: Array, t: Array, weight: Array | None) -> tuple[float, Array]:
-        mean = self.mean(a)
-        return weighted_sum(self._value(a, t, mean), self._gradient(t, mean), weight)
 
 
 class SquaredLoss(PowerVarianceLoss):
@@ -248,8 +232,7 @@ class BernoulliTarget(TargetFamily):
     domain = "from zero to one"
     dispersion_fixed = True
     losses: ClassVar[dict[str, Loss]] = {
-        name: LogisticLoss() if name == "logit" else BinaryLoss(link)
-        for name, link in PROBABILITY_LINKS.items()
+        name: BinaryLoss(link) for name, link in PROBABILITY_LINKS.items()
     }
 
     def outside(self, t: Array) -> NDArray[np.bool_]:

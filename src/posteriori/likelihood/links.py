@@ -7,9 +7,9 @@ functions that stay exact where F or 1 - F underflow,
 
 and the two second derivatives. Links from other distribution functions are in `cdf_links`.
 
->>> sorted(LINKS)
-['cloglog', 'identity', 'log', 'logit', 'probit', 'reciprocal']
->>> LINKS["reciprocal"].mean(np.array([4.0]))
+>>> sorted(PROBABILITY_LINKS)
+['cloglog', 'identity', 'log', 'logit', 'probit']
+>>> Reciprocal().mean(np.array([4.0]))
 array([0.25])
 """
 
@@ -166,10 +166,6 @@ class ProbabilityLink(Link):
     @abstractmethod
     def curvatures(self, a: Array) -> Pair:
         """-(ln F)'' and -(ln(1 - F))''."""
-
-    def logs_and_rates(self, a: Array) -> tuple[Pair, Pair]:
-        """Both at once, for links where they share an expensive part."""
-        return self.logs(a), self.rates(a)
 
     def complement(self, a: Array) -> Array:
         """1 - F, with all its digits where F is close to one."""
@@ -350,11 +346,3 @@ PROBABILITY_LINKS: dict[str, ProbabilityLink] = {
     "identity": ProbabilityIdentity(),
 }
 """The links of a probability by name, with domains that no probability leaves."""
-
-LINKS: dict[str, Link] = {
-    **PROBABILITY_LINKS,
-    "log": Log(),
-    "identity": Identity(),
-    "reciprocal": Reciprocal(),
-}
-"""All links by name, for means of any size."""

@@ -4,13 +4,11 @@ Conventions: n rows, K classes. A `Loss` has one activation a row: a (n,), t (n,
 has one a class: a (n, K), t (n, K), rows of t summing to one. Nothing here depends on X, of weights
 or of parameters.
 
-Values leave out what does not depend on the activation; `constant` has it. Outside the domain of
+Values leave out what does not depend on the activation. Outside the domain of
 a link the value is infinite, so a line search that starts inside stays inside.
 """
 
 from abc import ABC, abstractmethod
-
-import numpy as np
 
 from posteriori.typing import Array
 
@@ -66,12 +64,8 @@ class Loss(PointwiseLoss):
     def activation(self, mean: Array) -> Array:
         """The link: the a with that mean. Fits start from the activation of the mean target."""
 
-    def constant(self, t: Array) -> Array:
-        """What `value` leaves out of -ln p(t|a) (n,)."""
-        return np.zeros(len(t))
-
     def information_slope(self, a: Array) -> Array:
-        """The derivative of `information` in a (n,), which Jeffreys' prior needs."""
+        """The derivative of `information` in a (n,), for Jeffreys' prior and evidence."""
         raise NotImplementedError
 
 
@@ -82,6 +76,7 @@ class ClassLoss(PointwiseLoss):
 def weighted_sum(value: Array, gradient: Array, weight: Array | None) -> tuple[float, Array]:
     """Σ w·value and w·gradient.
 
+    >>> import numpy as np
     >>> weighted_sum(np.array([1.0, 2.0]), np.array([3.0, 4.0]), np.array([1.0, 0.5]))
     (2.0, array([3., 2.]))
     """

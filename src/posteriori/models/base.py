@@ -589,6 +589,10 @@ class Classifier(ClassifierMixin, Estimator):
         """
         return signed_distance(self, X, self.hyperplane(first, second))
 
+    def _middle(self) -> float:
+        """The activation at which two classes are equally probable."""
+        return 0.0
+
     def _parameter_columns(self) -> dict[str, list[Any]]:
         from posteriori.inspection.results import linear_columns
 

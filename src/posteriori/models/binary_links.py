@@ -1,80 +1,28 @@
 """Two classes by a probability link p(C₂|x) = F(wᵀφ(x)) (4.111): probit, and threshold noise."""
 
 from dataclasses import replace
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
 from posteriori.arguments import names_of_others
-from posteriori.errors import BoundaryWarning, DomainError, LabelError, ParameterError, warn
+from posteriori.errors import DomainError, ParameterError
 from posteriori.likelihood.binary_losses import BinaryLoss
 from posteriori.likelihood.cdf_links import cdf_link
 from posteriori.likelihood.links import PROBABILITY_LINKS, Domain, ProbabilityLink
 from posteriori.likelihood.loss import Loss
-from posteriori.models.base import anywhere
 from posteriori.models.fitting import Prepared
 from posteriori.models.likelihood_fit import A_NUMBER, Plan, Solver
 from posteriori.models.likelihood_model import LikelihoodModel
-from posteriori.models.linear import Hyperplane
 from posteriori.models.scoring import Solved, choice, scored
 from posteriori.models.separation import SeparationSearch, Solve
 from posteriori.posterior.priors import PriorLike, PriorName
 from posteriori.rows.block import FitRows
 from posteriori.rows.schema import HandleUnknown
-from posteriori.solve.objective import Status
 from posteriori.statistics.local_quadratic import Information
-from posteriori.typing import Array, Labels
 
 
-class LinkedClassifier(LikelihoodModel):
-    """A classifier of two classes with a link F of its own.
-
-    The classes are equally probable where F(a) = ½. For a symmetric F that is a = 0; otherwise
-    `decision_function` and `hyperplane` subtract that activation, so that both change sign there.
-    `coef_` and `intercept_` give the activation a itself.
-    """
-
-    def _plan(self, rows: FitRows) -> Plan:
-        remedy = "Use LogisticRegression, or OneVersusRest with this estimator."
-        check_two_classes(rows, type(self).__name__, remedy)
-        return super()._plan(rows)
-
-    @anywhere
-    def decision_function(self, X: Any, offset: Any = None) -> Array:
-        """Activations less those at which classes are equally probable: (n,) or (n, K)."""
-        return super().decision_function(X, offset) - self._middle()
-
-    def hyperplane(self, first: Any = None, second: Any = None) -> Hyperplane:
-        """The boundary between two classes, where both are equally probable.
-
-        Its positive side is that of `first`. Both labels can be left out for two classes: the
-        positive side is then that of `classes_[1]`.
-        """
-        plane = super().hyperplane(first, second)
-        side = 1.0 if first is None or first == self.classes_[1] else -1.0
-        return Hyperplane(plane.normal, plane.offset - side * self._middle())
-
-    def _middle(self) -> float:
-        """The activation at which both classes are equally probable."""
-        return float(self._link().activation(np.array([0.5]))[0])
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_class = False
-        return tags
-
-
-def check_two_classes(rows: FitRows, what: str, remedy: str) -> None:
-    """An error for more than two classes."""
-    n_classes = len(cast(Labels, rows.classes))
-    if n_classes > 2:
-        raise LabelError(
-            f"Only binary classification is supported. {what} has two classes; y has {n_classes}.",
-            remedy,
-        )
-
-
-class ProbitRegression(LinkedClassifier):
+class ProbitRegression(LikelihoodModel):
     """p(C₂|x) = Φ(wᵀφ(x)), Φ the distribution function of the standard normal (4.114).
 
     A row is of the second class where wᵀφ exceeds a threshold drawn from N(0, 1) (4.112)-(4.113).
@@ -114,6 +62,8 @@ class ProbitRegression(LinkedClassifier):
     array([[0.7751, 0.2249]])
     """
 
+    _binary_only = True
+
     @names_of_others
     def __init__(
         self,
@@ -139,11 +89,7 @@ class ProbitRegression(LinkedClassifier):
         return PROBABILITY_LINKS["probit"]
 
 
-_PATIENCE = 30
-"""Steps after which an optimum that is not at a kink of the likelihood would have been found."""
-
-
-class ThresholdRegression(LinkedClassifier):
+class ThresholdRegression(LikelihoodModel):
     """p(C₂|x) = F(wᵀφ(x)), F the distribution function of the noise (4.113).
 
     A row is of the second class where wᵀφ exceeds a threshold θ, and θ is drawn from the noise
@@ -170,7 +116,8 @@ class ThresholdRegression(LinkedClassifier):
     The fit starts at the quantile of the share of the second class. Unless ln F and ln(1 - F) are
     known to be concave it takes steps of Fisher scoring, as the likelihood may have several maxima,
     of which it finds one. Noise of bounded support makes rows certain: the fit never gives an
-    observed label the probability zero.
+    observed label the probability zero. The likelihood has kinks where the density of the noise
+    does; a fit that ends at one of them warns that it did not converge.
 
     Examples
     --------
@@ -183,6 +130,7 @@ class ThresholdRegression(LinkedClassifier):
     """
 
     solver: Solver = "auto"
+    _binary_only = True
     _information: Information = "expected"
     _fitted_link: ProbabilityLink
 
@@ -213,12 +161,12 @@ class ThresholdRegression(LinkedClassifier):
     def _plan(self, rows: FitRows) -> Plan:
         self._fitted_link = link = cdf_link(self.noise)
         check_prior_and_domain(self.prior, link.support)
-        plan, bounded = super()._plan(rows), link.support.is_bounded
+        plan = super()._plan(rows)
         return replace(
             plan,
             problem=replace(plan.problem, domain=link.support),
-            solve=_solver_of_noise(link, self.max_iter),
-            remedies=A_NUMBER if bounded else plan.remedies,
+            solve=_solver_of_noise(self.max_iter),
+            remedies=A_NUMBER if link.support.is_bounded else plan.remedies,
         )
 
 
@@ -231,35 +179,18 @@ def check_prior_and_domain(prior: PriorLike | PriorName, domain: Domain) -> None
         )
 
 
-_KINKS = (
-    "The likelihood has kinks where rows lie at an end of the support of the noise, and the fit "
-    "ended at one of them. It is close to the maximum, but no closer than Newton's method gets "
-    "there, and standard errors are not valid."
-)
-
-
-def _solver_of_noise(link: ProbabilityLink, max_iter: int | None) -> Solve:
-    """The solver for two classes whose likelihood may have kinks, or several maxima."""
-    bounded = link.support.is_bounded
+def _solver_of_noise(max_iter: int | None) -> Solve:
+    """The solver for two classes whose likelihood may have several maxima."""
 
     def optimum(prepared: Prepared, search: SeparationSearch) -> Solved:
-        objective, edge = prepared.objective, ""
-        most = max_iter or (_PATIENCE if bounded else None)
-        solution = scored(prepared.levels, prepared.start, most, search.callback(objective))
+        check_separation = search.callback(prepared.objective)
+        solution = scored(prepared.levels, prepared.start, max_iter, check_separation)
         if not np.isfinite(solution.value):
             raise DomainError(
                 "No coefficients were found with which every label is possible: SciPy gives some "
                 "of them the probability zero.",
                 "Use noise with heavier tails, such as 'logistic' or 'cauchy', or smaller offsets.",
             )
-        if bounded and solution.status is not Status.SEPARATED:
-            # Labels are certain beyond an end of the noise, so that a maximum proves nothing.
-            if search.may_diverge(objective) and search.diverges(objective, solution.parameters):
-                solution = replace(solution, status=Status.SEPARATED)
-            elif solution.status is Status.STALLED or not (solution.converged or max_iter):
-                smooth = "Use noise with a smooth density, such as 'norm', 'logistic', 'gumbel_r'."
-                warn(BoundaryWarning(_KINKS, smooth))
-                solution, edge = replace(solution, status=Status.BOUNDARY), _KINKS
-        return Solved(solution, *choice(objective), edge)
+        return Solved(solution, *choice(prepared.objective))
 
     return optimum

@@ -24,6 +24,7 @@ from posteriori.likelihood.glm_families import (
     GLM_FAMILIES,
     BarrierLoss,
     PowerVarianceLoss,
+    TargetFamily,
     glm_loss,
 )
 from posteriori.likelihood.links import (
@@ -34,15 +35,20 @@ from posteriori.likelihood.links import (
 from posteriori.likelihood.loss import ClassLoss, Loss
 from posteriori.likelihood.softmax import SoftmaxLoss
 from posteriori.models.base import anywhere
-from posteriori.models.binary_links import (
-    LinkedClassifier,
-    check_prior_and_domain,
-    check_two_classes,
-)
+from posteriori.models.binary_links import check_prior_and_domain
 from posteriori.models.fitting import Prepared
-from posteriori.models.likelihood_fit import A_NUMBER, ANY_PRIOR, Plan, Solver, solver_of
-from posteriori.models.scoring import Solved, choice, divided, multiplied, scored
+from posteriori.models.likelihood_fit import (
+    A_NUMBER,
+    ANY_PRIOR,
+    Plan,
+    Solver,
+    dispersion_of,
+    solver_of,
+)
+from posteriori.models.likelihood_model import LikelihoodModel
+from posteriori.models.scoring import Solved, choice, scored
 from posteriori.models.separation import SeparationSearch, Solve
+from posteriori.posterior.activations import check_inside
 from posteriori.posterior.log_posterior import LogPosterior
 from posteriori.posterior.priors import GaussianPrior, PriorLike, PriorName
 from posteriori.rows.block import Block, FitRows, Rows
@@ -51,13 +57,8 @@ from posteriori.rows.scan import as_source
 from posteriori.rows.schema import HandleUnknown
 from posteriori.rows.source import SourceRows
 from posteriori.solve.objective import Iteration, Solution, Status
-from posteriori.statistics.glm_domain import (
-    CountRows,
-    GatherTargetRange,
-    RowCount,
-    offset_range,
-)
-from posteriori.statistics.goodness_of_fit import Fitted, GatherFamilyFit, GatherTargetMean
+from posteriori.statistics.glm_domain import first_row, offset_range, target_range
+from posteriori.statistics.goodness_of_fit import Fitted, GatherTargetMean
 from posteriori.statistics.local_quadratic import Information
 from posteriori.typing import Array
 
@@ -94,24 +95,9 @@ class Target:
         return self.mean_link.domain
 
     @property
-    def reaches_its_ends(self) -> bool:
-        """Whether the likelihood of a row can be more than zero at an end of the domain."""
-        return self.domain.is_bounded and self.family in ("poisson", "bernoulli")
-
-    @property
-    def zero_lies_at(self) -> float:
-        """The sign of the activations whose mean tends to zero; 0 where some have mean zero."""
-        return {"log": -1.0, "reciprocal": 1.0}.get(self.link, 0.0)
-
-    @property
     def is_class(self) -> bool:
         """Whether the target is a class."""
         return self.family == "bernoulli"
-
-    @property
-    def has_limits(self) -> bool:
-        """Whether there are targets that a mean can approach in the limit alone."""
-        return (self.is_class and self.link != "identity") or self.zero_lies_at != 0
 
 
 def read_target(family: str, link: str) -> Target:
@@ -127,43 +113,27 @@ def read_target(family: str, link: str) -> Target:
     return Target(family, GLM_FAMILIES[family].canonical if link == "canonical" else link)
 
 
-def check_targets(rows: Rows, target: Target, prior: PriorLike) -> None:
+def check_targets(rows: Rows, family: TargetFamily, prior: Any) -> None:
     """An error that names a target which the family cannot have, or targets that are all zero."""
-    family = GLM_FAMILIES[target.family]
-    found = rows.map_sum(GatherTargetRange(family, _y))
-    row, value = found.bad
+    largest, row = target_range(rows, family)
     if np.isfinite(row):
         raise DomainError(
-            f"Row {row:.0f} of y is {value:g}; targets of the {family.name} family "
-            f"are {family.domain}.",
+            f"Row {row:.0f} of y is outside the domain of the {family.name} family: targets must "
+            f"be {family.domain}.",
             "Drop such rows, or choose a family that has them.",
         )
-    if found.largest > 0 and not _SMALLEST < found.largest < _LARGEST:
+    if largest > 0 and not _SMALLEST < largest < _LARGEST:
         raise ScaleError(
-            f"The largest target has the size {found.largest:.3g}, whose square does not fit in a "
+            f"The largest target has the size {largest:.3g}, whose square does not fit in a "
             "double.",
-            f"{'Divide' if found.largest > 1 else 'Multiply'} y by a large number.",
+            f"{'Divide' if largest > 1 else 'Multiply'} y by a large number.",
         )
-    if family.name != "gaussian" and found.largest <= 0 and not isinstance(prior, GaussianPrior):
+    if family.name != "gaussian" and largest <= 0 and not isinstance(prior, GaussianPrior):
         raise DomainError(
             "All targets are zero, and so is the best mean, which no distribution of the "
             f"{family.name} family has.",
             "Pass rows with other targets, or a GaussianPrior on the intercept too.",
         )
-
-
-def check_inside(activation: Array, target: Target) -> None:
-    """An error that names the first row whose activation (n,) has no mean."""
-    domain = target.domain
-    inside = (activation >= domain.low) & (activation <= domain.high)
-    if inside.all():
-        return
-    row = int(np.argmin(inside))
-    raise DomainError(
-        f"Row {row} has the activation {activation[row]:.6g}; in the {target.family} family "
-        f"with the {target.link} link only those {domain.words} have a mean.",
-        "Drop the row, or fit with a link that has no ends.",
-    )
 
 
 def check_means(mean: Array) -> None:
@@ -190,8 +160,8 @@ _for_classes = available_if(classifies)
 _LARGEST_SPAN = 30.0
 """Offsets of a log link that differ by more leave no digits for the rows with the smaller means."""
 
-_TINY = 1e-290
-"""Below this a sum of squares has lost digits."""
+_WITH_ENDS = ("poisson", "bernoulli")
+"""Families in which the likelihood of a row can be more than zero at an end of the domain."""
 
 _HEIGHTS = (1e-2, 1e-3, 1e-4, 1e-5, 1e-6, 1e-7, 1e-8)
 """Heights of the barrier, in units of the usual loss of a row."""
@@ -206,47 +176,32 @@ _NEAR = 1e-5
 def solver_of_target(target: Target, max_iter: int | None, convex: Solve) -> Solve:
     """The optimum, inside the domain or at an end of it; `convex` solves what is a logistic fit.
 
-    The objective is divided by the dispersion, so that tolerances are standard errors.
+    Tolerances are multiplied by the root of the dispersion at the start: they are standard errors.
     """
 
     def optimum(prepared: Prepared, search: SeparationSearch) -> Solved:
-        if isinstance(prepared.objective.loss, ClassLoss | SignedLogisticLoss):
+        objective, family = prepared.objective, GLM_FAMILIES[target.family]
+        if isinstance(objective.loss, ClassLoss | SignedLogisticLoss):
             return convex(prepared, search)
         if target.link == "log" and not target.is_class:
-            _check_offsets(prepared.objective.rows)
-        check_separation, dispersion = search.callback(prepared.objective), _dispersion(prepared)
-        levels = [divided(level, dispersion) for level in prepared.levels]
-        solution, edge = scored(levels, prepared.start, max_iter, check_separation), ""
-        unsettled = not (solution.converged or solution.status is Status.SEPARATED)
-        if unsettled and target.reaches_its_ends:
+            _check_offsets(objective.rows)
+        levels = prepared.levels
+        if not target.is_class:
+            dispersion = dispersion_of(levels[0], prepared.start, family)
+            unit = np.sqrt(min(dispersion, 1.0) if family.dispersion_fixed else dispersion)
+            if 0 < unit < np.inf:
+                levels = [replace(level, tolerance=unit * level.tolerance) for level in levels]
+        solution = scored(levels, prepared.start, max_iter, search.callback(objective))
+        edge, is_settled = "", solution.converged or solution.status is Status.SEPARATED
+        if not is_settled and target.domain.is_bounded and target.family in _WITH_ENDS:
             solution, edge = _at_the_ends(levels[-1], target, prepared.start, max_iter, search)
-        elif unsettled and target == Target("exponential", "identity"):
-            rows = _rows_at_an_end(levels[-1], solution.parameters, target)
-            if rows.n_rows:
-                raise DomainError(
-                    f"The likelihood has no bound: it grows as the mean of {rows}, with target "
-                    "zero, goes to zero.",
-                    "Drop such rows, or use the log link.",
-                )
         if not np.isfinite(solution.value):
             raise ScaleError(
                 "No coefficients were found with which the likelihood of every row is more than "
                 f"zero: with the {target.link} link some means are too large or too small.",
                 "Use smaller offsets and targets, or smaller entries of the columns.",
             )
-        return Solved(multiplied(solution, dispersion), *choice(prepared.objective), edge)
-
-    def _dispersion(prepared: Prepared) -> float:
-        """Pearson's χ²/n at the start on some of the rows; one at most where the family has one."""
-        family, some = GLM_FAMILIES[target.family], prepared.levels[0]
-        if target.is_class:
-            return 1.0
-        fitted = Fitted(some.kernel(prepared.start))
-        found = some.rows.map_sum(GatherFamilyFit(target.loss, family, some.target, fitted))
-        dispersion = found.pearson / found.weight
-        if not _TINY < dispersion < np.inf:
-            return 1.0
-        return min(dispersion, 1.0) if family.dispersion_fixed else dispersion
+        return Solved(solution, *choice(objective), edge)
 
     return optimum
 
@@ -274,7 +229,9 @@ def _at_the_ends(
 
     With a sentence on the rows that lie at an end.
     """
-    size, trace = _size(objective, target), list[Iteration]()
+    size, trace = 1.0, list[Iteration]()
+    if not target.is_class:  # of counts, whose link is the identity
+        size = float(objective.rows.map_sum(GatherTargetMean(objective.target)).mean[0])
     for height in _HEIGHTS:
         loss = BarrierLoss(cast(Loss, objective.loss), target.domain, height * size)
         tolerance = min(objective.tolerance, _FINE * height)
@@ -282,43 +239,30 @@ def _at_the_ends(
         solution = scored([level], w, max_iter)
         w, trace = solution.parameters, [*trace, *solution.trace]
     solution = replace(solution, value=objective(w, "none").value, trace=tuple(trace))
-    edge = _rows_at_an_end(objective, w, target)
     if search.may_diverge(objective) and search.diverges(objective, w):
         return replace(solution, status=Status.SEPARATED), ""
-    if not edge.n_rows:
+    activation, ends = Fitted(objective.kernel(w)), np.array(target.domain)
+
+    def at_an_end(block: Block) -> NDArray[np.bool_]:
+        distance = abs(activation(block)[:, None] - ends).min(axis=1)
+        return cast(NDArray[np.bool_], distance < _NEAR * size)
+
+    row = first_row(objective.rows, at_an_end)
+    if row == np.inf:
         return solution, ""
     sentence = (
-        f"The likelihood is largest where {edge} lies at the boundary of the means that the "
-        f"{target.family} family with the {target.link} link can have. Standard errors are not "
-        "valid there."
+        f"The likelihood is largest where row {row:.0f}, and perhaps others, lies at the boundary "
+        f"of the means that the {target.family} family with the {target.link} link can have. "
+        "Standard errors are not valid there."
     )
     warn(BoundaryWarning(sentence, "Use the canonical link, or a prior."))
     return solution, sentence
 
 
-def _size(objective: LogPosterior, target: Target) -> float:
-    """The usual size of activations: the mean target with the identity link, else one."""
-    if target.link != "identity":
-        return 1.0
-    return float(objective.rows.map_sum(GatherTargetMean(objective.target)).mean[0])
-
-
-def _rows_at_an_end(objective: LogPosterior, w: Array, target: Target) -> RowCount:
-    """The rows at an end of the domain."""
-    activation = Fitted(objective.kernel(w))
-    distance = _NEAR * _size(objective, target)
-
-    def is_near(block: Block) -> NDArray[np.bool_]:
-        a = activation(block)
-        return np.minimum(abs(a - target.domain.low), abs(a - target.domain.high)) < distance
-
-    return objective.rows.map_sum(CountRows(is_near))
-
-
 FamilyName = Literal["gaussian", "bernoulli", "categorical", "poisson", "exponential", "gamma"]
 
 
-class GLM(LinkedClassifier):
+class GLM(LikelihoodModel):
     """A generalised linear model: E[t|x] = f(wᵀφ(x)) with t from an exponential family (4.118).
 
     f is the activation function, its inverse the link (4.120). With the canonical link the
@@ -393,6 +337,10 @@ class GLM(LinkedClassifier):
     solver: Solver = "auto"
     _information: Information = "expected"
 
+    @property
+    def _binary_only(self) -> bool:  # type: ignore[override]
+        return self.family == "bernoulli"
+
     def _link(self) -> Any:
         return self._target.mean_link
 
@@ -423,7 +371,7 @@ class GLM(LinkedClassifier):
         if classifies(self):
             return super()._predicted(block)
         a = self._block_activations(block)[:, 0]
-        check_inside(a, self._target)
+        check_inside(self._link(), a, block)
         mean = self._link().mean(a)
         check_means(mean)
         return mean
@@ -439,7 +387,7 @@ class GLM(LinkedClassifier):
         if not self._target.domain.is_bounded:
             return super()._evaluate_with(X, offset, link, width)
         activation = super()._evaluate_with(X, offset, lambda a: a, 1)
-        check_inside(activation[:, 0], self._target)
+        check_inside(self._link(), activation[:, 0])
         return link(activation)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None, offset: Any = None) -> float:
@@ -453,16 +401,15 @@ class GLM(LinkedClassifier):
         mean = self.predict(X, offset=offset)
         return float(d2_tweedie_score(y, mean, sample_weight=sample_weight, power=power))
 
-    decision_function = _for_classes(LinkedClassifier.decision_function)
-    predict_proba = _for_classes(LinkedClassifier.predict_proba)
-    predict_log_proba = _for_classes(LinkedClassifier.predict_log_proba)
-    hyperplane = _for_classes(LinkedClassifier.hyperplane)
-    signed_distance = _for_classes(LinkedClassifier.signed_distance)
+    decision_function = _for_classes(LikelihoodModel.decision_function)
+    predict_proba = _for_classes(LikelihoodModel.predict_proba)
+    predict_log_proba = _for_classes(LikelihoodModel.predict_log_proba)
+    hyperplane = _for_classes(LikelihoodModel.hyperplane)
+    signed_distance = _for_classes(LikelihoodModel.signed_distance)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         if classifies(self):
-            tags.classifier_tags.multi_class = self.family == "categorical"
             return tags
         tags.estimator_type = "regressor"
         tags.classifier_tags, tags.regressor_tags = None, RegressorTags()
@@ -525,24 +472,19 @@ class GLM(LinkedClassifier):
                     "prior='jeffreys' is for targets that are classes.",
                     "Use None, a number or a GaussianPrior.",
                 )
-            check_targets(rows, target, None if isinstance(self.prior, str) else self.prior)
             family = GLM_FAMILIES[target.family]
-        elif self.family == "bernoulli":
-            check_two_classes(rows, "A bernoulli target", "Use family='categorical'.")
+            check_targets(rows, family, self.prior)
         n_classes = 2 if rows.classes is None else len(rows.classes)
         convex = solver_of("auto", self.tol, self.max_iter)
-        search = SeparationSearch(
-            2 if target.zero_lies_at else n_classes,
-            target.zero_lies_at,
-            has_limits=target.has_limits,
-            known_dispersion=family is None or family.dispersion_fixed,
-        )
         problem = self._problem(rows, self._loss(n_classes, rows.soft))
         return Plan(
             replace(problem, domain=target.domain),
             self.prior,
             solver_of_target(target, self.max_iter, convex),
-            search,
+            SeparationSearch(
+                zero_means=target.link == "log",
+                has_limits=target.link not in ("identity", "reciprocal"),
+            ),
             self._link(),
             family,
             remedies=A_NUMBER if target.domain.is_bounded else ANY_PRIOR,
@@ -564,7 +506,3 @@ class GLM(LinkedClassifier):
     def dispersion_(self) -> float:
         """s of (4.118): one, or Pearson's χ² over the degrees of freedom left."""
         return self._fitted_inference().goodness.dispersion
-
-
-def _y(block: Block) -> Array:
-    return cast(Array, block.y)

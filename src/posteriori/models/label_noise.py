@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Any, Literal, NamedTuple, NoReturn, TypeAlias, cast
 
 import numpy as np
-from scipy.linalg import eigh, null_space
+from scipy.linalg import eigh
 
 from posteriori.arguments import is_number
 from posteriori.errors import (
@@ -84,10 +84,10 @@ class NoiseProfile(LogPosterior):
         """The ε that makes F(w, ε) smallest."""
         return self._best(w)[0]
 
-    def rate_error(self, w: Array, determined: Array | None) -> float | None:
+    def rate_error(self, w: Array, undetermined: Array | None) -> float | None:
         """The standard error of the best ε, by the joint curvature; infinite where that is flat.
 
-        `determined` (p, k) are the directions of w that the data determine, if not all. None at the
+        `undetermined` (p, m) are directions of w that the data do not determine. None at the
         boundary ε = 0, where the likelihood is no parabola, and with more parameters than a Hessian
         can have.
         """
@@ -97,8 +97,8 @@ class NoiseProfile(LogPosterior):
         observed = replace(self.at(rate), information="observed")
         hessian = cast(Array, LogPosterior.__call__(observed, w, "full").hessian)
         cross = self._contracted(found)
-        if determined is not None:
-            hessian, cross = determined.T @ hessian @ determined, determined.T @ cross
+        if undetermined is not None:
+            hessian = hessian + np.diagonal(hessian).max() * undetermined @ undetermined.T
         joint = np.block([[hessian, cross[:, None]], [cross, np.array([found.curvature])]])
         try:
             return float(np.sqrt(inverse_of(joint)[-1, -1]))
@@ -127,8 +127,8 @@ class NoiseProfile(LogPosterior):
 
     def _flips(self, w: Array, rate: float, information: Information) -> FlipSums:
         kernel = GatherFlips(replace(self.kernel(w), information=information), rate)
-        found = self.rows.map_sum(kernel, block_entries=BLOCK_ENTRIES)
-        return found.times(self.factor)
+        found, times = self.rows.map_sum(kernel, block_entries=BLOCK_ENTRIES), self.factor
+        return FlipSums(times * found.slope, times * found.curvature, times * found.cross)
 
     def _contracted(self, found: FlipSums) -> Array:
         return self.coordinates.contract(self.standard.inward(found.cross))
@@ -192,12 +192,10 @@ def _warn_of_separation(objective: LogPosterior, directions: Array) -> None:
 LabelNoise: TypeAlias = float | tuple[float, float] | Literal["estimate"]
 """One rate for all classes, one for each of two, or "estimate"."""
 
-_REMEDY = "Use a number, a pair of numbers, or 'estimate'."
-
 NoisyLoss: TypeAlias = NoisyLogisticLoss | NoisyClassLoss
 
-_HELD = 1.0
-"""Precision of the slopes of standardised columns in a fit without noise that is only a start."""
+_DAMPING = 1.0
+"""Precision of the slopes of standardised columns in fits without noise, which give starts."""
 
 _WEAK = 1e-4
 """The same in fits with noise: it keeps coefficients finite where they would diverge."""
@@ -229,7 +227,10 @@ class Noise:
         Diverging estimates come last: where noise explains the rows on the wrong side, some
         hyperplane often fits the rows next to it by chance, as well as or better than the truth.
         """
-        levels = [self._noisy(level) for level in prepared.levels]
+        levels = [
+            NoiseProfile.of(level) if self.loss is None else replace(level, loss=self.loss)
+            for level in prepared.levels
+        ]
         few = levels[0]
         finite = replace(few, penalty=few.penalty.damped(_WEAK, few.standard.intercept))
         starts = _starts(prepared.levels[0], prepared.start)
@@ -242,24 +243,21 @@ class Noise:
 
     def conclude(self, objective: LogPosterior, solution: Solution[Array, Iteration]) -> "NoisyFit":
         """Rates and inference at the optimum of an objective with noise."""
-        w, value, determined = solution.parameters, solution.value, None
+        w, value, undetermined = solution.parameters, solution.value, None
         level = level_directions(objective, w)
         if level.size:
             _warn_of_separation(objective, level)
-            determined = null_space(level.T)
+            undetermined = np.linalg.qr(level)[0]
         objective = replace(objective, information="observed")
         if not isinstance(objective, NoiseProfile):
-            inference = Inference(objective, w, value, determined=determined)
+            inference = Inference(objective, w, value, undetermined=undetermined)
             return NoisyFit(inference, cast(float, self.rate), None, cast(NoisyLoss, self.loss))
         rate = objective.best_rate(w)
         objective = objective.at(rate)
-        rate_error = objective.rate_error(w, determined)
+        rate_error = objective.rate_error(w, undetermined)
         _check_rate(rate, rate_error)
-        inference = NoisyInference(objective, w, value, others=1, determined=determined)
+        inference = NoisyInference(objective, w, value, others=1, undetermined=undetermined)
         return NoisyFit(inference, rate, rate_error, NoisyLogisticLoss(rate, rate))
-
-    def _noisy(self, level: LogPosterior) -> LogPosterior:
-        return NoiseProfile.of(level) if self.loss is None else replace(level, loss=self.loss)
 
 
 class NoisyFit(NamedTuple):
@@ -288,9 +286,7 @@ def read_label_noise(label_noise: LabelNoise, n_classes: int) -> Noise | None:
            [0.15, 0.7 , 0.15],
            [0.15, 0.15, 0.7 ]])
     """
-    if isinstance(label_noise, str):
-        if label_noise != "estimate":
-            raise ParameterError(f"label_noise={label_noise!r} is not understood.", _REMEDY)
+    if isinstance(label_noise, str) and label_noise == "estimate":
         if n_classes > 2:
             raise ParameterError(
                 f"label_noise='estimate' is for two classes; y has {n_classes}.",
@@ -299,21 +295,16 @@ def read_label_noise(label_noise: LabelNoise, n_classes: int) -> Noise | None:
         return Noise(None, None)
     is_pair = isinstance(label_noise, tuple | list) or np.ndim(label_noise) > 0
     rates: list[Any] = list(cast(Any, label_noise)) if is_pair else [label_noise]
-    if is_pair and not len(rates) == n_classes == 2:
-        raise ParameterError(
-            f"label_noise has {len(rates)} rates; y has {n_classes} classes.",
-            "Use one number, or for two classes a pair.",
-        )
-    for rate in rates:
-        if not is_number(rate):
-            raise ParameterError(f"label_noise={rate!r} is not a probability.", _REMEDY)
     most = 1.0 if is_pair else 1 - 1 / n_classes
-    if not (all(rate >= 0 for rate in rates) and sum(rates) < most):
-        numbers = "two numbers of zero or more with a sum" if is_pair else "a number from zero to"
+    is_right = len(rates) == n_classes == 2 if is_pair else True
+    is_right = is_right and all(is_number(rate) and rate >= 0 for rate in rates)
+    if not (is_right and sum(rates) < most):
         raise ParameterError(
-            f"label_noise={tuple(rates) if is_pair else rates[0]!r} is out of range.",
-            f"Use {numbers} less than {most:.3g}: labels that are wrong more often are not "
-            "informative.",
+            f"label_noise={label_noise!r} cannot be the rates of wrong labels in {n_classes} "
+            "classes.",
+            f"Use a number from zero to less than {1 - 1 / n_classes:.3g}; for two classes also "
+            "a pair with a sum of less than 1, or 'estimate'. Labels that are wrong more often "
+            "are not informative.",
         )
     if not any(rates):
         return None
@@ -331,10 +322,10 @@ def uniform_transition(rate: float, n_classes: int) -> Array:
 
 def _starts(clean: LogPosterior, start: Array) -> list[Array]:
     """Coefficients to start from, by fits without noise."""
-    held = replace(clean, penalty=clean.penalty.damped(_HELD, clean.standard.intercept))
-    starts = [newton([held], start).parameters]
+    damped = replace(clean, penalty=clean.penalty.damped(_DAMPING, clean.standard.intercept))
+    starts = [newton([damped], start).parameters]
     if not clean.is_wide:
-        near = replace(held, rows=downweight_outliers(clean.rows, clean.columns))
+        near = replace(damped, rows=downweight_outliers(clean.rows, clean.columns))
         found = newton([near], start).parameters
         starts += [times * found for times in _STEEPER]
     return starts
@@ -399,15 +390,3 @@ def wrong_label_probability(
     if isinstance(loss, NoisyLogisticLoss):
         return loss.wrong_label_probability(activation[:, 0], second_of_two(target))
     return loss.wrong_label_probability(activation, of_many(len(classes))(target))
-
-
-def label_probabilities(loss: NoisyLoss, p: Array) -> Array:
-    """The probabilities of the labels (n, K), right or wrong, from those of the classes.
-
-    >>> label_probabilities(NoisyLogisticLoss(0.1, 0.2), np.array([[1.0, 0.0], [0.5, 0.5]]))
-    array([[0.9 , 0.1 ], [0.55, 0.45]])
-    """
-    if isinstance(loss, NoisyClassLoss):
-        return p @ loss.transition
-    first, second = loss.link.flip_first, loss.link.flip_second
-    return p @ np.array([[1 - first, first], [second, 1 - second]])

@@ -27,8 +27,6 @@ from posteriori.models.separation import (
     SeparationSearch,
     Solve,
     certain_fit,
-    certain_margin,
-    negligible_mean,
     warn_of_separation,
     warn_of_zero_means,
     warn_undecided,
@@ -41,6 +39,7 @@ from posteriori.posterior.priors import PriorLike, PriorName
 from posteriori.solve.line_search import near_enough
 from posteriori.solve.newton import newton, polish, scoring
 from posteriori.solve.objective import Iteration, Solution, Status
+from posteriori.solve.separation import Separation
 from posteriori.solve.solvers import choose, solve
 from posteriori.statistics.goodness_of_fit import Fitted, GatherFamilyFit
 from posteriori.statistics.local_quadratic import Information
@@ -149,16 +148,13 @@ def finish(plan: Plan, prepared: Prepared) -> Fit:
         solved, curvature = _solve_with_hessian(plan, prepared)
     else:
         solved = plan.solve(prepared, search)
-    solution, determined = search.verify(prepared, solved.solution, plan.solve), None
+    solution, undetermined = search.verify(prepared, solved.solution, plan.solve), None
     if solution.status is Status.SEPARATED:
-        found, support = search.separation, search.support(objective)
-        if search.zero_lies_at:
-            margin = negligible_mean(objective, search.zero_lies_at)
-        else:
-            margin = certain_margin(cast(ProbabilityLink, plan.link), found)
-        solution, determined = certain_fit(objective, found, solution, margin, support)
-        if search.zero_lies_at:
-            warn_of_zero_means(found, unbounded=_has_densities(plan.family))
+        link, found = cast(ProbabilityLink, plan.link), cast(Separation, search.found)
+        solution, undetermined = certain_fit(objective, search, solution, link)
+        if search.zero_means:
+            is_density = plan.family is not None and plan.family.name == "exponential"
+            warn_of_zero_means(found, unbounded=is_density)
         else:
             warn_of_separation(found, plan.remedies)
     elif search.found is not None and search.found.kind == "undecided":
@@ -176,16 +172,11 @@ def finish(plan: Plan, prepared: Prepared) -> Fit:
         inference = Inference(objective, w, solution.value, plan.family)
     if curvature is not None:
         inference.adopt(curvature)
-    if determined is not None:
-        inference.determined = determined
+    if undetermined is not None:
+        inference.undetermined = undetermined
     linear = objective.linear(w)
     names = solved.solver, solved.reason
     return Fit(solution, *names, inference, linear, solved.edge, penalised, noisy)
-
-
-def _has_densities(family: TargetFamily | None) -> bool:
-    """Whether the density of a target of zero grows without bound as its mean goes to zero."""
-    return family is not None and family.name == "exponential"
 
 
 def _solve_with_hessian(plan: Plan, prepared: Prepared) -> tuple[Solved, Array | None]:
@@ -255,10 +246,10 @@ def with_dispersion(
     determine rather than the prior. s is at least a millionth of what it is without slopes: where
     columns fit the target exactly, the evidence may grow without end as s gets smaller.
     """
-    least = _LEAST * _dispersion(prepared.objective, prepared.start, family, 0.0)
+    least = _LEAST * dispersion_of(prepared.objective, prepared.start, family)
     if least == 0.0:
         return prepared, "not chosen, as the target is constant"
-    dispersion = _dispersion(prepared.objective, optimum(prepared), family, 0.0)
+    dispersion = dispersion_of(prepared.objective, optimum(prepared), family)
     for _ in range(_ROUNDS):
         dispersion = max(dispersion, least)
         levels = [divided(level, dispersion) for level in prepared.levels]
@@ -267,7 +258,7 @@ def with_dispersion(
         whole = divided(found.objective, 1.0 / dispersion)
         prepared = replace(prepared, levels=[whole], start=found.start)
         before = dispersion
-        dispersion = _dispersion(whole, prepared.start, family, _determined(found))
+        dispersion = dispersion_of(whole, prepared.start, family, _determined(found))
         if abs(max(dispersion, least) - before) <= _SAME * before:
             break
     if dispersion <= least:
@@ -283,9 +274,10 @@ def _determined(found: Prepared) -> float:
     return float(len(precision) - precision @ np.diagonal(inverse_of(found.hessian)))
 
 
-def _dispersion(
-    objective: LogPosterior, w: Array, family: TargetFamily, determined: float
+def dispersion_of(
+    objective: LogPosterior, w: Array, family: TargetFamily, determined: float = 0.0
 ) -> float:
+    """Pearson's χ² over the rows less the parameters that are determined."""
     loss = cast(Loss, objective.loss)
     kernel = GatherFamilyFit(loss, family, objective.target, Fitted(objective.kernel(w)))
     found = objective.rows.map_sum(kernel)

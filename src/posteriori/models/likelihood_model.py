@@ -14,7 +14,7 @@ from sklearn.metrics import accuracy_score
 from sklearn.utils.validation import check_is_fitted
 
 from posteriori.arguments import check_choice, check_count, check_flag, check_fraction
-from posteriori.errors import InferenceError, ParameterError
+from posteriori.errors import InferenceError, LabelError, ParameterError
 from posteriori.likelihood.linear_activations import Linear
 from posteriori.likelihood.links import Logit, ProbabilityLink
 from posteriori.likelihood.loss import ClassLoss, Loss
@@ -88,6 +88,8 @@ class LikelihoodModel(Classifier):
     _edge = ""
 
     _information: Information = "observed"
+    _binary_only = False
+    """Whether there can be no more than two classes."""
 
     def _activations(self, X: Features) -> Array:
         return self._linear.of_rows(X, self.schema_, self.handle_unknown)
@@ -102,10 +104,14 @@ class LikelihoodModel(Classifier):
 
     @anywhere
     def decision_function(self, X: Any, offset: Any = None) -> Array:
-        """Activations (n, K); for two classes (n,), positive where the second is chosen."""
+        """Activations (n, K); for two classes (n,), positive where the second is chosen.
+
+        With a link that is not symmetric, the activation at which two classes are equally probable
+        is subtracted.
+        """
         if len(self._known_classes()) > 2:
             return self._evaluate_with(X, offset, lambda a: a, len(self.classes_))
-        return self._evaluate_with(X, offset, lambda a: a[:, 0])
+        return self._evaluate_with(X, offset, lambda a: a[:, 0]) - self._middle()
 
     @anywhere
     def predict_proba(self, X: Any, offset: Any = None) -> Array:
@@ -522,6 +528,9 @@ class LikelihoodModel(Classifier):
     def _link(self) -> ProbabilityLink:
         """For two classes, the probability of the second as a function of the activation."""
 
+    def _middle(self) -> float:
+        return float(self._link().activation(np.array([0.5]))[0])
+
     def _plan(self, rows: FitRows) -> Plan:
         """What to fit to these rows, and how."""
         n_classes = len(cast(Labels, rows.classes))
@@ -529,7 +538,7 @@ class LikelihoodModel(Classifier):
             self._problem(rows, self._loss(n_classes, rows.soft)),
             self.prior,
             solver_of(self.solver, self.tol, self.max_iter),
-            SeparationSearch(n_classes),
+            SeparationSearch(),
             self._link(),
             max_iter=self.max_iter,
         )
@@ -542,6 +551,14 @@ class LikelihoodModel(Classifier):
 
     def _fit_rows(self, rows: FitRows) -> None:
         self._check_parameters()
+        n_classes = 0 if rows.classes is None else len(rows.classes)
+        if self._binary_only and n_classes > 2:
+            raise LabelError(
+                "Only binary classification is supported by this model and its link; y has "
+                f"{n_classes} classes.",
+                "Use LogisticRegression, GLM(family='categorical'), or OneVersusRest with this "
+                "estimator.",
+            )
         plan = self._plan(rows)
         prepared, prior, how = choose_prior(plan, prepare(plan.problem))
         self.__dict__.pop("prior_", None)
@@ -579,6 +596,11 @@ class LikelihoodModel(Classifier):
         check_fraction("tol", self.tol)
         check_count("max_iter", self.max_iter, "steps", none=True)
         check_choice("handle_unknown", self.handle_unknown, get_args(HandleUnknown))
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = not self._binary_only
+        return tags
 
     def _caveats(self) -> tuple[str, ...]:
         status = self.solution_.status

@@ -184,4 +184,4 @@ def _one_row_a_class(model: Any) -> tuple[Array, Array]:
     offsets = np.broadcast_to(np.asarray(model.intercept_, dtype=np.float64), (len(W),))
     if len(model.classes_) > 2:
         return W, offsets
-    return np.vstack([np.zeros_like(W), W]), np.concatenate([np.zeros(1), offsets])
+    return np.vstack([np.zeros_like(W), W]), np.append(0.0, offsets - model._middle())

@@ -267,7 +267,7 @@ class LogisticRegression(LikelihoodModel):
         inference = self._inference
         if (
             inference.coefficient_map.coordinates.basis is not None
-            or inference.determined is not None
+            or inference.undetermined is not None
         ):
             raise InferenceError(
                 "The rows of the fit did not determine all coefficients, and are not kept.",
@@ -347,7 +347,7 @@ class LogisticRegression(LikelihoodModel):
         self._inference = Inference.of_precision(
             CoefficientMap.of(objective), w, quadratic.precision
         )
-        self._search = SeparationSearch(len(self.classes_))
+        self._search = SeparationSearch()
         self._linear = objective.linear(w)
         if not determined:
             _warn_of_gaps()
@@ -376,7 +376,7 @@ class LogisticRegression(LikelihoodModel):
 
     def _plan(self, rows: FitRows) -> Plan:
         plan = super()._plan(rows)
-        noise = self._noise(plan.search.n_classes)
+        noise = self._noise(max(plan.problem.n_activations, 2))
         if self.keep_path:
             by_newton = noise is None and self.prior != "jeffreys"
             if not (by_newton and self.solver in ("auto", "newton")):
@@ -443,11 +443,7 @@ class LogisticRegression(LikelihoodModel):
 
     def _predicted(self, block: Block) -> Array:
         found = super()._predicted(block)
-        if self._noisy_loss is None:
-            return found
-        from posteriori.models.label_noise import label_probabilities
-
-        return label_probabilities(self._noisy_loss, found)
+        return found if self._noisy_loss is None else found @ self._noisy_loss.transition
 
     def _check_sequential(self) -> None:
         """An error where the settings need all rows at once, so that there is no partial_fit."""

@@ -271,7 +271,7 @@ class Perceptron(RowByRow):
             self._state,
             self.max_epochs,
             self._random,
-            lambda: are_separable(pair_sums(stream.rows, len(self.classes_))),
+            lambda: are_separable(*pair_sums(stream.rows, len(self.classes_))),
             path if self.keep_path else None,
         )
         self._set_state(state, self.averaged or not self.converged_)

@@ -83,9 +83,3 @@ def divided(objective: LogPosterior, unit: float) -> LogPosterior:
         factor=objective.factor / unit,
         penalty=replace(penalty, precision=penalty.precision / unit),
     )
-
-
-def multiplied(solution: Solution[Array, Iteration], unit: float) -> Solution[Array, Iteration]:
-    """The solution of an objective that was `divided`, with the values of the objective itself."""
-    trace = tuple(replace(step, objective=step.objective * unit) for step in solution.trace)
-    return replace(solution, value=solution.value * unit, trace=trace)

@@ -14,26 +14,26 @@ likelihood of the other rows has a maximum, in the directions that they determin
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 from scipy.linalg import solve_triangular
 
 from posteriori.errors import ConvergenceWarning, DomainError, SeparationWarning, warn
 from posteriori.likelihood.links import ProbabilityLink
-from posteriori.likelihood.loss import Loss
-from posteriori.linalg import cholesky, unit_diagonal
+from posteriori.linalg import cholesky, dependent_columns, unit_diagonal
 from posteriori.models.fitting import Prepared
 from posteriori.models.scoring import Solved, scored
 from posteriori.posterior.jeffreys import JeffreysPosterior
 from posteriori.posterior.log_posterior import BLOCK_ENTRIES, LogPosterior
 from posteriori.posterior.priors import flat
 from posteriori.rows.block import Block
+from posteriori.rows.schema import listed
 from posteriori.solve.objective import Curvature, Iteration, Local, Solution, Status
 from posteriori.solve.separation import INTERCEPT, Separation, find_separation, unseparated
 from posteriori.solve.solvers import solve as solve_by
 from posteriori.statistics.goodness_of_fit import GatherTargetMean
-from posteriori.statistics.local_quadratic import GatherProducts, GatherQuadratic
+from posteriori.statistics.local_quadratic import GatherProducts
 from posteriori.statistics.separation_margins import (
     GatherStepLength,
     Mask,
@@ -53,8 +53,8 @@ _FAR = 1e7
 _NOTHING = 1e-12
 """A precision that is rounding error beside the terms of its sum."""
 
-_DETERMINED = 1e-12
-"""A direction with less curvature than this, beside the largest, is not determined."""
+_UNDETERMINED = 1e-12
+"""A direction with less curvature than this, beside the largest, is not determined by the rows."""
 
 _DOUBT = 10.0
 """A fit may be this many times farther from its optimum than its tolerance says."""
@@ -68,17 +68,8 @@ _SAMPLE_STEPS = 6
 _LAST_STEPS = 10
 """Steps towards a maximum after linear programs did not decide whether there is one."""
 
-_CLOSE = 0.1
-"""The smallest slope is computed only with a decrement below this."""
-
 _MANY = 150
 """Coefficients beyond which linear programs are solved only if nothing else decides."""
-
-_FOR_A_CLASS_WITHOUT_ROWS = (
-    "Leave the class out, or set a prior on the intercepts too: "
-    "prior=GaussianPrior(intercept_precision=0.01)."
-)
-
 
 Solve = Callable[[Prepared, "SeparationSearch"], Solved]
 """From a prepared problem to its optimum; the search stops a solver whose parameters diverge."""
@@ -88,37 +79,27 @@ Solve = Callable[[Prepared, "SeparationSearch"], Solved]
 class SeparationSearch:
     """Whether the classes of a fit can be separated: what was found so far.
 
-    n_classes: that rows may belong to. zero_lies_at: where that is not 0, only means of zero are
-    reached in the limit alone, with activations of this sign. has_limits: whether any mean is.
+    zero_means: whether the classes are "zero" and "more", as with the log link, where means of zero
+    alone are reached in the limit. has_limits: whether any mean is reached in the limit alone.
     during_fit: False with label noise, where the classes themselves need not be separated.
-    known_dispersion: whether decrements of the solver are standard errors.
     """
 
-    n_classes: int
-    zero_lies_at: float = 0.0
+    zero_means: bool = False
     has_limits: bool = True
     during_fit: bool = True
-    known_dispersion: bool = True
     found: Separation | None = None
-
-    @property
-    def separation(self) -> Separation:
-        """What was found."""
-        return cast(Separation, self.found)
 
     def support(self, objective: LogPosterior) -> Support:
         """The classes that a row may belong to, from its target.
 
-        With `zero_lies_at` the classes are "zero" and "more": a row with a positive target is of
-        both, so that its activation must stay.
+        A row with a positive target is of both "zero" and "more", so that its activation must stay.
         """
 
         def support(block: Block) -> Mask:
             t = objective.target(block)
             if t.ndim == 2:
                 return t > 0
-            found = np.column_stack([(t < 1) | (self.zero_lies_at != 0), t > 0])
-            return found[:, ::-1] if self.zero_lies_at > 0 else found
+            return np.column_stack([(t < 1) | self.zero_means, t > 0])
 
         return support
 
@@ -191,8 +172,9 @@ class SeparationSearch:
     ) -> Separation:
         standard, support = objective.standard, self.support(objective)
         guess = None if w is None else standard.to_user(objective.coordinates.expand(w))
-        sums = pair_sums(objective.rows, self.n_classes, support, standard.intercept)
-        return find_separation(sums, guess=guess, fixed=fixed)
+        n_classes = max(objective.coordinates.n_activations, 2)
+        sums = pair_sums(objective.rows, n_classes, support, standard.intercept)
+        return find_separation(*sums, guess=guess, fixed=fixed)
 
     def _shows_overlap(
         self, levels: Sequence[LogPosterior], solution: Solution[Array, Iteration]
@@ -205,14 +187,17 @@ class SeparationSearch:
         objective, w = levels[-1], solution.parameters
         if not solution.converged or objective.n_rows <= objective.coordinates.size:
             return False
-        support, no_prior = self.support(objective), not objective.penalty.precision.any()
-        if len(levels) > 1 and no_prior and _some_overlap(levels[0], w, support):
-            return True
-        least = _least_slope(objective, w, support)
+        support = self.support(objective)
+        if len(levels) > 1 and not objective.penalty.precision.any():
+            some = replace(levels[0], factor=1.0, penalty=flat(objective.coordinates.q))
+            if _steps_show_overlap(some, w, support, _SAMPLE_STEPS):
+                return True
         last = max((step.decrement for step in solution.trace[-1:]), default=0.0)
-        if self.known_dispersion and least > max(_DOUBT * objective.tolerance, last) ** 2:
+        enough = max(_DOUBT * objective.tolerance, last) ** 2
+        # Decrements of counts are not those of the solver, which multiplies its tolerance.
+        if not self.zero_means and _least_slope(objective, w, support) > enough:
             return True
-        return least > 0 and not objective.is_wide and least > _newton_step(objective, w)[1] ** 2
+        return _steps_show_overlap(objective, w, support, 1)
 
 
 def _fixed(objective: LogPosterior) -> Mask:
@@ -224,16 +209,13 @@ def _fixed(objective: LogPosterior) -> Mask:
     return np.einsum("ij,jk,ik->i", to_standard, matrix, to_standard) > _NOTHING * size
 
 
-def _some_overlap(some: LogPosterior, w: Array, support: Support) -> bool:
-    """Whether steps to the optimum of some of the rows, if there is one, show that they overlap."""
-    if some.is_wide:
-        return False
-    some = replace(some, factor=1.0, penalty=flat(some.coordinates.q))
-    for _ in range(_SAMPLE_STEPS):
-        step, decrement = _newton_step(some, w)
-        if decrement < _CLOSE and _least_slope(some, w, support) > decrement**2:
+def _steps_show_overlap(objective: LogPosterior, w: Array, support: Support, n_steps: int) -> bool:
+    """Whether Newton steps from w lead to where the slopes show that the classes overlap."""
+    for _ in range(0 if objective.is_wide else n_steps):
+        step, decrement = _newton_step(objective, w)
+        if _least_slope(objective, w, support) > decrement**2:
             return True
-        if not np.isfinite(decrement):
+        if decrement == np.inf:
             return False
         w = w + step
     return False
@@ -253,22 +235,18 @@ def _newton_step(objective: LogPosterior, w: Array) -> tuple[Array, float]:
 def _least_slope(objective: LogPosterior, w: Array, support: Support) -> float:
     """The least slope, times the weight, of the activations of classes that rows do not have."""
     kernel = objective.kernel(w)
-    found = objective.rows.map_sum(
-        lambda block: Maximum(-_least_slope_of(kernel, support, block)),
-        block_entries=BLOCK_ENTRIES,
-    )
-    return -float(found.value)
+
+    def of_block(block: Block) -> Maximum:
+        _, a = kernel.design_and_activations(block)
+        _, slope = kernel.loss.sum_and_gradient(a, kernel.target(block), block.weight)
+        shared = support(block)
+        sure = slope[~shared] if slope.ndim == 2 else slope[~shared.all(axis=1)]
+        return Maximum(-float(abs(sure).min(initial=np.inf)))
+
+    return -float(objective.rows.map_sum(of_block, block_entries=BLOCK_ENTRIES).value)
 
 
-def _least_slope_of(kernel: GatherQuadratic, support: Support, block: Block) -> float:
-    _, a = kernel.design_and_activations(block)
-    _, slope = kernel.loss.sum_and_gradient(a, kernel.target(block), block.weight)
-    shared = support(block)
-    sure = slope[~shared] if slope.ndim == 2 else slope[~shared.all(axis=1)]
-    return float(abs(sure).min(initial=np.inf))
-
-
-def certain_margin(link: ProbabilityLink, found: Separation) -> float:
+def _certain_margin(link: ProbabilityLink, found: Separation) -> float:
     """The activation at which the probability of the other class is negligible.
 
     Where some rows are not separated, it is small enough to keep the digits of their activations.
@@ -279,47 +257,47 @@ def certain_margin(link: ProbabilityLink, found: Separation) -> float:
     return float(margin * (1 + 1e-9))
 
 
-def negligible_mean(objective: LogPosterior, zero_lies_at: float) -> float:
-    """The activation whose mean is negligible beside the mean target; 1/a has half the digits."""
-    mean = abs(objective.rows.map_sum(GatherTargetMean(objective.target)).mean)
-    share = CERTAIN if zero_lies_at < 0 else 1e-7
-    return float(abs(cast(Loss, objective.loss).activation(share * mean)).max())
-
-
 @dataclass(frozen=True, eq=False)
-class _Restricted(LogPosterior):
-    """The objective at origin + D u, as a function of u (k,); D, the subspace, is (p, k)."""
+class _Restrained(LogPosterior):
+    """The objective with a penalty ½ s|Nᵀ(w - origin)|² on directions N (p, m)."""
 
     origin: Array | None = None
-    subspace: Array | None = None
+    null: Array | None = None
+    strength: float = 1.0
 
     @classmethod
-    def of(cls, objective: LogPosterior, origin: Array, subspace: Array) -> "_Restricted":
-        given = {each.name: getattr(objective, each.name) for each in fields(objective)}
-        return cls(**given, origin=origin, subspace=subspace)
+    def of(cls, objective: LogPosterior, *given: Any) -> "_Restrained":
+        return cls(*(getattr(objective, each.name) for each in fields(objective)), *given)
 
-    def __call__(self, u: Array, hessian: Curvature) -> Local:
-        origin, D = cast(Array, self.origin), cast(Array, self.subspace)
-        found = LogPosterior.__call__(self, origin + D @ u, hessian)
-        curved = None if found.hessian is None else D.T @ found.hessian @ D
-        return Local(found.value, D.T @ found.gradient, curved)
+    def __call__(self, w: Array, hessian: Curvature) -> Local:
+        N, s = cast(Array, self.null), self.strength
+        found, away = LogPosterior.__call__(self, w, hessian), N.T @ (w - cast(Array, self.origin))
+        curved = None if found.hessian is None else found.hessian + s * N @ N.T
+        value, gradient = found.value + s / 2 * away @ away, found.gradient + s * N @ away
+        return Local(float(value), gradient, curved)
 
 
 def certain_fit(
     objective: LogPosterior,
-    found: Separation,
+    search: SeparationSearch,
     solution: Solution[Array, Iteration],
-    margin: float,
-    support: Support,
-) -> tuple[Solution[Array, Iteration], Array]:
-    """Where a fit to separated classes ends, and the directions (p, k) that are determined there.
+    link: ProbabilityLink,
+) -> tuple[Solution[Array, Iteration], Array | None]:
+    """Where a fit to separated classes ends, and directions (p, m) that are not determined there.
 
-    Separated rows have at least the margin. Completely separated rows reach it along the
-    coefficients of the fit, if those separate them. Else the fit moves along the ray, and the other
-    rows are fitted from there.
+    Separated rows are certain, or have means that are negligible beside the mean target. Completely
+    separated rows become so along the coefficients of the fit, if those separate them. Else the fit
+    moves along the ray, and the other rows are fitted from there. With too many coefficients for a
+    Hessian, the directions are not known.
     """
+    found = cast(Separation, search.found)
+    if search.zero_means:
+        mean = abs(objective.rows.map_sum(GatherTargetMean(objective.target)).mean)
+        margin = float(abs(np.log(CERTAIN * mean)).max())
+    else:
+        margin = _certain_margin(link, found)
     expand, K = objective.coordinates.expand, len(found.ray)
-    pairs = Pairs(objective.columns, objective.standard, support, 2 if K == 1 else K)
+    pairs = Pairs(objective.columns, objective.standard, search.support(objective), max(K, 2))
     theta_ray = objective.standard.from_user(found.ray)
     ray = _free(objective, theta_ray)
 
@@ -327,24 +305,24 @@ def certain_fit(
         kernel = GatherStepLength(pairs, expand(w), expand(direction), theta_ray, margin)
         return float(objective.rows.map_sum(kernel).value)
 
-    w, trace, determined = solution.parameters, solution.trace, np.zeros((len(ray), 0))
+    w, trace = solution.parameters, solution.trace
+    undetermined = None if objective.is_wide else np.eye(len(ray))
     is_complete = found.kind == "complete" and not objective.penalty.precision.any()
     if is_complete:
         stretch = length(w, w)
         w = w + stretch * w if np.isfinite(stretch) else length(0 * w, ray) * ray
     else:
         w = w + length(w, ray) * ray
-        if objective.is_wide:
-            refit = scored([objective], w)
-            w = refit.parameters
-        else:
-            determined = _determined(objective, w)
-            rest = _Restricted.of(objective, w, determined)
-            refit = scored([rest], np.zeros(determined.shape[1]))
-            w = w + determined @ refit.parameters
-        w, trace = w + length(w, ray) * ray, (*trace, *refit.trace)
+        rest = objective
+        if not objective.is_wide:
+            here = cast(Array, replace(objective, information="expected")(w, "full").hessian)
+            undetermined = _undetermined(here)
+            rest = _Restrained.of(objective, w, undetermined, np.diagonal(here).max() or 1.0)
+        refit = scored([rest], w)
+        w, trace = refit.parameters, (*trace, *refit.trace)
+        w = w + length(w, ray) * ray
     value = objective(w, "none").value
-    return Solution(w, Status.SEPARATED, trace, value), determined
+    return Solution(w, Status.SEPARATED, trace, value), undetermined
 
 
 def _free(objective: LogPosterior, theta: Array) -> Array:
@@ -363,14 +341,17 @@ def _free(objective: LogPosterior, theta: Array) -> Array:
     return cast(Array, (free / scale[:, None]).T.ravel())
 
 
-def _determined(objective: LogPosterior, w: Array) -> Array:
-    """Orthonormal directions (p, k) of the free parameters that the likelihood determines at w.
-
-    Rows that are certain add nothing to the Hessian there.
-    """
-    here = cast(Array, replace(objective, information="expected")(w, "full").hessian)
-    values, vectors = np.linalg.eigh(here)
-    return cast(Array, vectors[:, values > _DETERMINED * values.max(initial=0.0)])
+def _undetermined(hessian: Array) -> Array:
+    """Orthonormal directions (p, m) along which a Hessian (p, p) is zero to rounding."""
+    matrix = hessian / (np.diagonal(hessian).max(initial=0.0) or 1.0)
+    dependent = dependent_columns(matrix, _UNDETERMINED)
+    others = np.setdiff1d(np.arange(len(matrix)), dependent)
+    null = np.zeros((len(matrix), len(dependent)))
+    null[dependent] = np.eye(len(dependent))
+    null[others] = -np.linalg.solve(
+        matrix[np.ix_(others, others)], matrix[np.ix_(others, dependent)]
+    )
+    return np.linalg.qr(null)[0]
 
 
 def warn_of_separation(found: Separation, remedies: str) -> None:
@@ -378,17 +359,19 @@ def warn_of_separation(found: Separation, remedies: str) -> None:
     extent = "all rows" if found.kind == "complete" else "some of the rows"
     reason = (
         f"The classes of {extent} can be separated without error, already by "
-        f"{_listed(found.columns)} alone"
+        f"{listed(found.columns)} alone"
     )
-    diverging = "these coefficients, and perhaps others, diverge"
     if found.columns == (INTERCEPT,):
-        reason, diverging = "No row is of one of the classes", "intercepts diverge"
-        remedies = _FOR_A_CLASS_WITHOUT_ROWS
+        reason = "No row is of one of the classes"
+        remedies = (
+            "Leave the class out, or set a prior on the intercepts too: "
+            "prior=GaussianPrior(intercept_precision=0.01)."
+        )
     warn(
         SeparationWarning(
-            f"{reason}, so the likelihood has no maximum: {diverging} (see separation_). The fit "
-            "was stopped where the separated rows are certain; standard errors of diverging "
-            "coefficients are infinite.",
+            f"{reason}, so the likelihood has no maximum: these coefficients, and perhaps others, "
+            "diverge (see separation_). The fit was stopped where the separated rows are certain; "
+            "standard errors of diverging coefficients are infinite.",
             remedies,
         )
     )
@@ -396,20 +379,15 @@ def warn_of_separation(found: Separation, remedies: str) -> None:
 
 def warn_of_zero_means(found: Separation, unbounded: bool) -> None:
     """Name the coefficients that diverge because the targets of some rows are all zero."""
-    if unbounded:
-        raise DomainError(
-            "The likelihood has no bound: every target of some of the rows is zero, and as the "
-            f"coefficients of {_listed(found.columns)} diverge, their density does, too.",
-            "Drop these rows, merge the level with another, or set a prior.",
-        )
-    warn(
-        SeparationWarning(
-            "The likelihood has no maximum: every target of some of the rows is zero, and as the "
-            f"coefficients of {_listed(found.columns)} diverge, their mean goes to zero (see "
-            "separation_). The fit was stopped where it is negligible.",
-            "Drop these rows, merge the level with another, or set a prior.",
-        )
+    problem = (
+        "The likelihood has no maximum: every target of some of the rows is zero, and as the "
+        f"coefficients of {listed(found.columns)} diverge, their mean goes to zero"
     )
+    remedy = "Drop these rows, merge the level with another, or set a prior."
+    if unbounded:
+        raise DomainError(f"{problem}, and their density has no bound.", remedy)
+    end = " (see separation_). The fit was stopped where it is negligible."
+    warn(SeparationWarning(problem + end, remedy))
 
 
 def warn_undecided() -> None:
@@ -421,10 +399,3 @@ def warn_undecided() -> None:
             "Set a prior, such as prior=1.0, or fit fewer columns.",
         )
     )
-
-
-def _listed(columns: tuple[str, ...], most: int = 8) -> str:
-    """The names of the columns of a ray, for a message."""
-    names = [f"'{name}'" for name in columns if name != INTERCEPT]
-    more = f" and {len(names) - most} more" if len(names) > most else ""
-    return ", ".join(names[:most]) + more + " (with the intercept)" * (INTERCEPT in columns)

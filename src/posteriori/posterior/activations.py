@@ -18,7 +18,6 @@ from dataclasses import dataclass
 from typing import cast
 
 import numpy as np
-from scipy.linalg import null_space
 from scipy.special import expit
 
 from posteriori.errors import DomainError
@@ -170,8 +169,7 @@ class MeanInterval:
     def of(cls, inference: Inference, link: Link, level: float) -> "MeanInterval":
         """That of a fit, for a share `level` of the probability."""
         quantile, root = inference.quantile(level), root_of(inference.free_covariance())
-        determined = inference.determined
-        rest = root[:, :0] if determined is None else null_space(determined.T)
+        rest = root[:, :0] if inference.undetermined is None else inference.undetermined
         root = np.column_stack([root, rest])
         activations = ActivationGaussian.of(inference.coefficient_map, inference.w, root)
         return cls(activations, link, quantile, rest.shape[1])
@@ -195,14 +193,15 @@ class MeanInterval:
         return cast(Array, expit(np.stack([log_odds - away, log_odds + away], axis=-1)))
 
 
-def check_inside(link: Link, a: Array, block: Block) -> None:
+def check_inside(link: Link, a: Array, block: Block | None = None) -> None:
     """An error for a row whose activation has no mean by this link."""
     low, high = link.domain
     outside = (a < low) | (a > high)
     if outside.any():
         i = int(outside.argmax())
+        row = i if block is None else block.row(i)
         raise DomainError(
-            f"Row {block.row(i)} has the activation {a[i]:.6g}; with this link only those "
+            f"Row {row} has the activation {a[i]:.6g}; with this link only those "
             f"{link.domain.words} have a mean.",
             "Drop the row, or fit with a link that takes every activation.",
         )

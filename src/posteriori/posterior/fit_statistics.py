@@ -27,7 +27,6 @@ from posteriori.statistics.glm_domain import offset_range
 from posteriori.statistics.goodness_of_fit import (
     FitSums,
     Fitted,
-    GatherClassFit,
     GatherClassTargets,
     GatherFamilyFit,
     negative_entropy,
@@ -250,23 +249,16 @@ def null_deviance(objective: LogPosterior, fitted: FitSums, family: TargetFamily
     loss, target = objective.loss, objective.target
     level = _level_of(loss, fitted.mean)
     constant = objective.standard.intercept and not fitted.has_offset
-    if family is None and constant and np.isfinite(level).all():
-        return _at_mean(loss, fitted)
-    activation = Fitted(_null_model(objective, level, fitted.mean_offset))
-    if family is None:
-        return objective.rows.map_sum(GatherClassFit(loss, target, activation)).deviance
-    kernel = GatherFamilyFit(cast(Loss, loss), family, target, activation)
-    return objective.rows.map_sum(kernel).deviance
-
-
-def _at_mean(loss: Loss | ClassLoss, fitted: FitSums) -> float:
-    """The deviance where every row has the mean target as its mean.
-
-    -ln p(t|a) is linear in the shares t, so that the mean target stands for all rows.
-    """
-    mean = fitted.mean[None, :] if isinstance(loss, ClassLoss) else fitted.mean
     saturated = fitted.deviance / 2 + fitted.log_likelihood
-    return 2 * (saturated - fitted.weight * float(negative_entropy(mean)[0]))
+    if family is None and constant and np.isfinite(level).all():
+        # -ln p(t|a) is linear in the shares t, so that the mean target stands for all rows.
+        mean = fitted.mean[None, :] if isinstance(loss, ClassLoss) else fitted.mean
+        return 2 * (saturated - fitted.weight * float(negative_entropy(mean)[0]))
+    null = _null_model(objective, level, fitted.mean_offset)
+    if family is None:
+        return 2 * (saturated + float(objective.rows.map_sum(null).value))
+    kernel = GatherFamilyFit(cast(Loss, loss), family, target, Fitted(null))
+    return objective.rows.map_sum(kernel).deviance
 
 
 def _null_model(objective: LogPosterior, level: Array, mean_offset: Array) -> GatherQuadratic:

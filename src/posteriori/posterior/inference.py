@@ -57,15 +57,15 @@ class Inference:
 
     Covariance and likelihood are computed at the first request, by one pass over the rows.
 
-    Where classes can be separated, w is only a place far out, and `determined` (p, k) has
-    orthonormal directions along which the objective has a minimum. What leaves them has an
+    Where classes can be separated, w is only a place far out, and `undetermined` (p, m) has
+    orthonormal directions along which the objective is level there. What moves along them has an
     infinite standard error.
 
     With very many parameters the diagonal of the curvature is all there is; `is_diagonal` says that
     standard errors are by it.
     """
 
-    determined: Array | None = None
+    undetermined: Array | None = None
     is_diagonal: bool = False
     draws: Array | None = None
     """Of the posterior (S, p), where there are some."""
@@ -77,7 +77,7 @@ class Inference:
         value: float,
         family: TargetFamily | None = None,
         others: int = 0,
-        determined: Array | None = None,
+        undetermined: Array | None = None,
         prior: float | None = None,
     ) -> None:
         if prior is None:
@@ -86,7 +86,7 @@ class Inference:
         self._prior, self._value, self._family = prior, value, family
         self._free: dict[Errors, Array] = {}
         self._precision: Array | None = None
-        self.determined = determined
+        self.undetermined = undetermined
         self.w = w
         self.coefficient_map = CoefficientMap.of(objective)
         self.goodness = FitStatistics(objective, w, family, others, value - prior)
@@ -162,7 +162,7 @@ class Inference:
     def covariance(self, errors: Errors = "model") -> Array:
         """Covariance of the coefficients; infinite variances have none with others."""
         found = self.coefficient_map.covariance(self.free_covariance(errors))
-        infinite = self.undetermined(self.coefficient_map.directions)
+        infinite = self._is_undetermined(self.coefficient_map.directions)
         found[infinite] = found[:, infinite] = 0.0
         found[infinite, infinite] = np.inf
         return found
@@ -172,7 +172,7 @@ class Inference:
         if self.is_diagonal and errors == "model":
             return self.coefficient_map.independent_errors(1 / self.diagonal)
         found = self.coefficient_map.standard_errors(self.free_covariance(errors))
-        return np.where(self.undetermined(self.coefficient_map.directions), np.inf, found)
+        return np.where(self._is_undetermined(self.coefficient_map.directions), np.inf, found)
 
     def quantiles(self, level: float) -> Array:
         """Ends (k, 2) that leave out equal shares of the draws of the coefficients."""
@@ -182,12 +182,11 @@ class Inference:
         with np.errstate(over="ignore"):
             return (ends / self.coefficient_map.unit).T
 
-    def undetermined(self, directions: Array) -> NDArray[np.bool_]:
+    def _is_undetermined(self, directions: Array) -> NDArray[np.bool_]:
         """Which mᵀw, with m in the rows of `directions` (k, p), the rows do not determine."""
-        D = self.determined
-        if D is None:
+        if self.undetermined is None:
             return np.zeros(len(directions), dtype=np.bool_)
-        left = np.linalg.norm(directions - directions @ D @ D.T, axis=1)
+        left = np.linalg.norm(directions @ self.undetermined, axis=1)
         return left > _OUTSIDE * np.linalg.norm(directions, axis=1)
 
     def p_values(self, statistic: Array) -> Array:
@@ -256,7 +255,7 @@ class Inference:
         exact = objective.has_exact_hessian
         objective = replace(objective, information="observed" if exact else "expected")
         self.goodness.check_rows()
-        if self.undetermined(directions).any():
+        if self._is_undetermined(directions).any():
             raise InferenceError(
                 "The classes can be separated, so that the likelihood has no maximum and some "
                 "coefficients no profile.",
@@ -334,11 +333,13 @@ class Inference:
 
     def _inverse(self, hessian: Array) -> Array:
         """H⁻¹, in the directions that are determined."""
-        D = self.determined
-        if D is None:
+        N = self.undetermined
+        if N is None:
             return inverse_of(hessian, self._named)
-        inverse = inverse_of(D.T @ hessian @ D, lambda direction: self._named(D @ direction))
-        return D @ inverse @ D.T
+        filled = hessian + max(np.diagonal(hessian).max(initial=0.0), 1.0) * N @ N.T
+        inverse = inverse_of(filled, self._named)
+        inverse -= inverse @ N @ N.T
+        return inverse - N @ (N.T @ inverse)
 
     def _named(self, direction: Array) -> str:
         """The coefficients that make up a direction of w, for messages."""

@@ -62,7 +62,6 @@ class Status(Enum):
     CONVERGED = "The iteration converged."
     MAX_ITERATIONS = "The iteration was stopped before it converged."
     STALLED = "The iteration stopped because no step decreased the objective: rounding dominates."
-    BOUNDARY = "The iteration ended at an end of the support of the noise."
     SEPARATED = "The likelihood has no maximum, because the classes can be separated."
     DIVERGED = "The likelihood has no maximum: it increases as some coefficients diverge."
 

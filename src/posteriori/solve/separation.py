@@ -11,8 +11,9 @@ Conventions: those of `statistics.separation_margins`. Gaps and overlaps of less
 standard deviation of a column cannot be distinguished from touching.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from scipy import sparse
@@ -25,7 +26,7 @@ from posteriori.statistics.separation_margins import (
     GatherMargins,
     MarginGradient,
     Mask,
-    PairSums,
+    Pairs,
 )
 from posteriori.typing import Array
 
@@ -50,6 +51,9 @@ that is possible."""
 _SOLVED, _INFEASIBLE = 0, 2
 """Statuses of SciPy for a linear program that was decided."""
 
+_TRIED = 20
+"""With more columns than this in a ray, none is left out."""
+
 _LARGE = 150
 """Unknowns beyond which the interior point method is the faster one."""
 
@@ -62,9 +66,6 @@ which no more columns are left out of a ray: about ten seconds, and less than ha
 
 _SIMPLEX_WORK = 0.03
 """An iteration of the simplex method beside one of the interior point method."""
-
-_TRIED = 20
-"""With more columns than this in a ray, none is left out."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,49 +101,56 @@ def unseparated(kind: Kind, shape: tuple[int, int]) -> Separation:
 
 
 def find_separation(
-    sums: PairSums, *, guess: Array | None = None, fixed: Mask | None = None
+    pairs: Pairs,
+    map_sum: Callable[[Any], Any],
+    *,
+    guess: Array | None = None,
+    fixed: Mask | None = None,
 ) -> Separation:
     """Decide whether the classes of the rows can be separated, and name the columns that do it.
 
-    `guess` (c, q), in the units of the columns, is tried before any program. `fixed` (q,) are
-    parameters, the intercept first, that must stay.
+    `map_sum` sums kernels over the rows. `guess` (c, q), in the units of the columns, is tried
+    before any program. `fixed` (q,) are parameters, the intercept first, that must stay.
 
     >>> from posteriori.rows.in_memory import read_rows
     >>> from posteriori.statistics.separation_margins import pair_sums
     >>> rows = read_rows([[0.0], [1.0], [3.0], [4.0]], [0, 0, 1, 1])
-    >>> find_separation(pair_sums(rows, 2))
+    >>> find_separation(*pair_sums(rows, 2))
     Separation(kind='complete', columns=('intercept', 'x0'))
     """
-    search = _Search(sums, fixed)
+    search = _Search(pairs, map_sum, fixed)
     ray = None if guess is None else search.complete(guess)
     kind: Kind = "complete"
     if ray is None:
         ray, kind = search.ray()
-    if ray is None:
+    if not ray.any():
         return unseparated(kind, search.shape)
     return search.named(kind, search.few_columns(ray))
 
 
-def are_separable(sums: PairSums) -> bool | None:
+def are_separable(pairs: Pairs, map_sum: Callable[[Any], Any]) -> bool | None:
     """Whether a linear function puts every row on the right side; None where it is undecided."""
-    kind = _Search(sums, None).ray()[1]
+    _, kind = _Search(pairs, map_sum, None).ray()
     return None if kind == "undecided" else kind == "complete"
 
 
 class _Search:
     """The linear programs for the pairs of some rows."""
 
-    def __init__(self, sums: PairSums, fixed: Mask | None) -> None:
-        self.map_sum, self.pairs = sums.map_sum, sums.pairs
-        pairs = sums.pairs
+    def __init__(self, pairs: Pairs, map_sum: Callable[[Any], Any], fixed: Mask | None) -> None:
+        self.pairs, self.map_sum = pairs, map_sum
         K, q = pairs.n_classes, len(pairs.standard.scale) + int(pairs.standard.intercept)
         self.shape = (1 if K == 2 else K), q
         self.free = np.ones(self.shape)
         if fixed is not None:
             self.free[:, fixed] = 0.0
-        size = self.shape[0] * q
-        self.most = max(200, min(2 * size, 2**24 // q))
+        self.none = np.zeros(self.shape)
+        self.constraints = self._none()
+        self.most = max(200, min(2 * self.free.size, 2**24 // q))
         self.work = 0.0
+
+    def _none(self) -> Constraints:
+        return Constraints(sparse.csr_array((0, self.free.size)), np.empty(0), np.empty(0))
 
     def complete(self, guess: Array) -> Array | None:
         """The guess as a ray, if it separates every pair."""
@@ -150,72 +158,65 @@ class _Search:
         size = abs(theta).max(initial=0.0)
         if not 0 < size < np.inf:
             return None
-        found = self.map_sum(GatherMargins(self.pairs, theta / size, None, CLEAR, 1))
+        found = self.map_sum(GatherMargins(self.pairs, theta / size, self.none, CLEAR, 1))
         return theta / size / found.least_clear if found.n_clear == found.n_open else None
 
-    def ray(self) -> tuple[Array | None, Kind]:
+    def ray(self) -> tuple[Array, Kind]:
         """A direction along which all pairs that can be separated have margin one and more.
 
         The largest sum of margins may leave some at zero that could be positive: then these alone
-        are summed, until none is left.
+        are summed, until none is left. The ray is zero if nothing is separated.
         """
-        ray, constraints = None, self._none()
+        found: Kind = "none"
+        ray = self.none
         while True:
             gradient = self.map_sum(MarginGradient(self.pairs, ray)) * self.free
-            size = abs(gradient).max(initial=0.0)
-            for _ in range(_ROUNDS if size > 0 else 0):
-                theta, smallest, total = self._largest_sum(gradient / size, constraints)
+            gradient /= abs(gradient).max(initial=0.0) or 1.0
+            for _ in range(_ROUNDS):
+                theta, smallest, total = self._largest_sum(gradient)
                 if total <= _NOTHING:
-                    return ray, "none" if ray is None else "quasi"
+                    return ray, found
                 floor = smallest / 10 if smallest > 10 * CLEAR else -TOUCHING
-                kernel = GatherMargins(self.pairs, theta, ray, floor, self.most)
-                margins = self.map_sum(kernel)
-                if not len(margins.violated.slack):
+                margins = self.map_sum(GatherMargins(self.pairs, theta, ray, floor, self.most))
+                if self.work > _WORK or not len(margins.violated.slack):
                     break
-                constraints = constraints.joined(margins.violated)
-                if self.work > _WORK:
-                    return ray, "undecided" if ray is None else "quasi"
-            else:
-                kind: Kind = "undecided" if size > 0 else "none"
-                return ray, kind if ray is None else "quasi"
+                self.constraints = self.constraints.joined(margins.violated)
+            if len(margins.violated.slack):
+                return ray, "undecided" if found == "none" else found
             if not margins.n_clear:
-                return ray, "none" if ray is None else "quasi"
-            theta = theta / margins.least_clear
-            ray = theta if ray is None else ray + theta
+                return ray, found
+            ray, found = ray + theta / margins.least_clear, "quasi"
             if margins.n_clear == margins.n_open:
                 return ray, "complete"
 
     def few_columns(self, ray: Array) -> Array:
         """The ray of least Σ|θ| that separates the same pairs, without the columns that are not
         needed; the ray itself where that would take too long."""
-        self.work = 0.0
-        constraints = self._none()
-
-        def shortest(allowed: Array) -> Array | None:
-            nonlocal constraints
-            for _ in range(_ROUNDS):
-                theta = self._least_size(allowed, constraints)
-                if theta is None or self.work > _NAMING_WORK:
-                    return None
-                kernel = GatherMargins(self.pairs, theta, ray, -_MISSED, self.most, like_ray=True)
-                violated = self.map_sum(kernel).violated
-                if not len(violated.slack):
-                    return theta
-                constraints = constraints.joined(violated)
-            return None
-
-        found = shortest(self.free)
+        self.work, self.constraints = 0.0, self._none()
+        found = self._shortest(ray, self.free)
         if found is None:
             return ray
-        first = int(self.pairs.standard.intercept)
-        order = np.argsort(abs(found[:, first:]).max(axis=0), kind="stable") + first
-        used = [j for j in order if found[:, j].any()]
-        for j in used if len(used) <= _TRIED else ():
+        used = np.flatnonzero(found.any(axis=0))
+        order = np.argsort(abs(found[:, used]).max(axis=0), kind="stable")
+        for j in used[order] if len(used) <= _TRIED else ():
             allowed = self.free * found.any(axis=0)
             allowed[:, j] = 0.0
-            if found[:, j].any() and allowed.any() and (fewer := shortest(allowed)) is not None:
-                found = fewer
+            fewer = self._shortest(ray, allowed)
+            found = found if fewer is None else fewer
         return found
+
+    def _shortest(self, ray: Array, allowed: Array) -> Array | None:
+        """θ of least Σ|θ|, zero where not allowed, that separates what the ray does."""
+        for _ in range(_ROUNDS):
+            theta = self._least_size(allowed)
+            if theta is None or self.work > _NAMING_WORK:
+                return None
+            kernel = GatherMargins(self.pairs, theta, ray, -_MISSED, self.most, like_ray=True)
+            violated = self.map_sum(kernel).violated
+            if not len(violated.slack):
+                return theta
+            self.constraints = self.constraints.joined(violated)
+        return None
 
     def named(self, kind: Kind, theta: Array) -> Separation:
         """The ray in the units of the columns, with the names of those that take part."""
@@ -230,15 +231,12 @@ class _Search:
         directions = signs[0, moved] if len(signs) == 1 else signs[:, moved].T
         return Separation(kind, tuple(names[j] for j in moved), directions, ray)
 
-    def _none(self) -> Constraints:
-        return Constraints(sparse.csr_array((0, self.free.size)), np.empty(0), np.empty(0))
-
-    def _largest_sum(self, gradient: Array, constraints: Constraints) -> tuple[Array, float, float]:
+    def _largest_sum(self, gradient: Array) -> tuple[Array, float, float]:
         """θ in [-1, 1] of largest Σ margins = Σ gradient θ, and the smallest margin γ large, too.
 
         Gives θ, γ, and the sum with 1000 γ, which is zero if nothing is separated.
         """
-        matrix = constraints.matrix
+        matrix = self.constraints.matrix
         ends = np.append(self.free.ravel(), 1.0)
         found = self._solve(
             -np.append(gradient, _SMALLEST_MARGIN),
@@ -247,22 +245,21 @@ class _Search:
             np.column_stack([np.append(-ends[:-1], 0.0), ends]),
         )
         if found is None:
-            return np.zeros(self.shape), 0.0, 0.0
+            return self.none, 0.0, 0.0
         theta, smallest = found[:-1].reshape(self.shape), float(found[-1])
         return theta, smallest, float(np.sum(gradient * theta) + _SMALLEST_MARGIN * smallest)
 
-    def _least_size(self, allowed: Array, constraints: Constraints) -> Array | None:
+    def _least_size(self, allowed: Array) -> Array | None:
         """θ of least Σ|θ| under the constraints, zero where not allowed; None if there is none."""
-        kept = np.flatnonzero(allowed)
-        matrix = constraints.matrix[:, kept]
+        matrix, goal, _ = self.constraints
         both = sparse.hstack([-matrix, matrix], format="csr")
-        bounds = np.tile([0.0, np.inf], (2 * len(kept), 1))
-        found = self._solve(np.ones(2 * len(kept)), both, -constraints.goal, bounds)
+        ends = np.where(np.tile(allowed.ravel(), 2) > 0, np.inf, 0.0)
+        bounds = np.column_stack([np.zeros(len(ends)), ends])
+        found = self._solve(np.ones(len(ends)), both, -goal, bounds)
         if found is None:
             return None
-        theta = np.zeros(self.free.size)
-        theta[kept] = found[: len(kept)] - found[len(kept) :]
-        return theta.reshape(self.shape)
+        plus, minus = found.reshape(2, *self.shape)
+        return plus - minus
 
     def _solve(
         self, cost: Array, matrix: sparse.sparray, limit: Array, bounds: Array

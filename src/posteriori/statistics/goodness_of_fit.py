@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from scipy.special import xlogy
 
-from posteriori.likelihood.binary_losses import SignedLogisticLoss, hard
+from posteriori.likelihood.binary_losses import SignedLogisticLoss
 from posteriori.likelihood.glm_families import TargetFamily
 from posteriori.likelihood.loss import ClassLoss, Loss
 from posteriori.rows.block import Block
@@ -68,30 +68,18 @@ class Fitted:
 
 
 @dataclass(frozen=True, eq=False)
-class GatherClassFit:
-    """The kernel for classes, whose saturated ln p is Σ_k t_k ln t_k: zero for hard labels."""
-
-    loss: Loss | ClassLoss
-    target: Target
-    activation: Activation
-
-    def __call__(self, block: Block) -> FitSums:
-        with np.errstate(over="ignore", invalid="ignore"):
-            a = self.activation(block)
-            loss, _ = self.loss.sum_and_gradient(a, self.target(block), block.weight)
-        return GatherClassTargets(self.loss, self.target)(block).with_loss(loss)
-
-
-@dataclass(frozen=True, eq=False)
 class GatherClassTargets:
-    """The same with a loss of zero: sums of targets and weights alone, without the columns."""
+    """The kernel for classes, without the loss, for which no columns are needed.
+
+    The saturated ln p is Σ_k t_k ln t_k: zero for hard labels.
+    """
 
     loss: Loss | ClassLoss
     target: Target
 
     def __call__(self, block: Block) -> FitSums:
         share = shares(self.loss, self.target(block))
-        saturated = 0.0 if hard(share) else _total(negative_entropy(share), block.weight)
+        saturated = _total(negative_entropy(share), block.weight)
         return FitSums(*_means(share, block), block.offset is not None, 0.0, 2 * saturated, 0.0)
 
 

@@ -4,21 +4,19 @@ Conventions: F = -ln p(t|a, ε), where labels of both classes are flipped with o
 (4.117); one activation a row, q parameters (the intercept first); m columns.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import ClassVar, Literal
 
 import numpy as np
 from scipy.special import expit
 
 from posteriori.design.columns import Columns
 from posteriori.likelihood.log_arithmetic import quiet, times
-from posteriori.rows.block import Block, Kernel, Rows, S
-from posteriori.rows.schema import Schema
+from posteriori.rows.block import Block, Rows
+from posteriori.rows.in_memory import MemoryRows
 from posteriori.statistics.local_quadratic import GatherQuadratic, gradient_of
 from posteriori.statistics.row_sample import sample_rows
 from posteriori.statistics.statistic import Statistic, weights_of
-from posteriori.typing import Array, Labels
+from posteriori.typing import Array
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,10 +26,6 @@ class FlipSums(Statistic):
     slope: float
     curvature: float
     cross: Array
-
-    def times(self, factor: float) -> "FlipSums":
-        """The sums of so many times the rows."""
-        return FlipSums(factor * self.slope, factor * self.curvature, factor * self.cross)
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,50 +81,32 @@ _SAMPLED = 1000
 """Size of the sample whose medians approximate those of all rows."""
 
 
-@dataclass(frozen=True, eq=False)
-class MappedRows:
-    """`Rows` with a function applied to each block."""
-
-    rows: Rows
-    function: Callable[[Block], Block]
-    schema: Schema
-    n_rows: int
-    classes: Labels | None
-    soft: bool
-    in_memory: ClassVar[Literal[False]] = False
-
-    def map_sum(self, kernel: Kernel[S], *, block_entries: int | None = None) -> S:
-        def through(block: Block) -> S:
-            return kernel(self.function(block))
-
-        return self.rows.map_sum(through, block_entries=block_entries)
-
-
-def downweight_outliers(rows: Rows, columns: Columns) -> MappedRows:
-    """The rows with weights 1/(1 + |z|²/m), for a fit that outlying rows cannot determine.
+def downweight_outliers(rows: Rows, columns: Columns) -> MemoryRows:
+    """The rows, in memory, with weights 1/(1 + |z|²/m), for a fit that outliers cannot determine.
 
     z = (x - median) / scale, the scale being the median distance from the median.
 
     >>> from posteriori.rows.in_memory import read_rows
     >>> rows = read_rows([[0.0], [1.0], [2.0], [9.0]], [0, 1, 0, 1])
-    >>> downweight_outliers(rows, Columns(rows.schema)).map_sum(lambda block: block.weight).round(3)
+    >>> downweight_outliers(rows, Columns(rows.schema)).weight.round(3)
     array([0.308, 0.8  , 0.8  , 0.017])
     """
+
+    def designs(block: Block) -> list[Array]:
+        return [columns.design(part).array() for part in columns.dense_parts(block)]
+
     some, _ = sample_rows(rows, max(1.0, rows.n_rows / _SAMPLED))
-
-    def filled(block: Block) -> Array:
-        return np.concatenate([columns.design(p).array() for p in columns.dense_parts(block)])
-
-    sample = np.concatenate(some.map_sum(lambda block: [filled(block)]))
+    sample = np.concatenate(some.map_sum(designs))
     centre = np.median(sample, axis=0)
     distance = abs(sample - centre)
     scale = np.median(distance, axis=0)
     scale = np.where(scale > 0, scale, distance.mean(axis=0))
     scale[scale == 0] = 1.0
 
-    def reweighted(block: Block) -> Block:
-        with np.errstate(over="ignore"):
-            square = np.square((filled(block) - centre) / scale).mean(axis=1)
-        return replace(block, weight=weights_of(block) / (1 + square))
+    @quiet
+    def squares(block: Block) -> list[Array]:
+        return [np.square((X - centre) / scale).mean(axis=1) for X in designs(block)]
 
-    return MappedRows(rows, reweighted, rows.schema, rows.n_rows, rows.classes, rows.soft)
+    found, _ = sample_rows(rows, 1)
+    weight = 1 / (1 + np.concatenate(found.map_sum(squares)))
+    return replace(found, weight=weight if found.weight is None else weight * found.weight)

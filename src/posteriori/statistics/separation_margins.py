@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from posteriori.design.columns import Columns
-from posteriori.design.matrix import Coded, Design, Sparse, Stacked
 from posteriori.design.standardise import STILL, Standard
 from posteriori.rows.block import Block, Rows, check_finite, take_block
 from posteriori.statistics.column_moments import column_spread
@@ -45,18 +44,6 @@ _FAR = 10.0
 """Standard deviations from zero beyond which a column is centred."""
 
 
-class BlockMargins(NamedTuple):
-    """Margins (m, K) of the rows of a block, infinite for a class with itself.
-
-    rows, own (m,): the row, and the class that it has. A row with a share in several classes comes
-    once with each, so that their margins with one another can only be zero.
-    """
-
-    margins: Array
-    rows: Codes
-    own: Codes
-
-
 @dataclass(frozen=True, eq=False)
 class Pairs:
     """What the margins of rows are made of: their columns, and the classes they may belong to."""
@@ -66,8 +53,14 @@ class Pairs:
     support: Support
     n_classes: int
 
-    def along(self, block: Block, theta: Array, offset: Array | None = None) -> BlockMargins:
-        """The margins of the rows of a block along θ."""
+    def along(
+        self, block: Block, theta: Array, offset: Array | None = None
+    ) -> tuple[Array, Codes, Codes]:
+        """Margins (m, K) of the rows of a block along θ, their rows (m,) and classes (m,).
+
+        The margin of a class with itself is infinite. A row with a share in several classes comes
+        once with each, so that their margins with one another can only be zero.
+        """
         standard = self.standard
         with np.errstate(over="ignore", invalid="ignore"):
             design = standard.design(self.columns.design(block))
@@ -79,18 +72,15 @@ class Pairs:
         rows, own = np.nonzero(self.support(block))
         margins = a[rows, own][:, None] - a[rows]
         margins[np.arange(len(own)), own] = np.inf
-        return BlockMargins(margins, rows, own)
+        return margins, rows, own
 
     def matrix(self, block: Block, rows: Codes, own: Codes, others: Codes) -> sparse.csr_array:
         """The margins of some pairs as functions of θ, flattened (k, c q)."""
-        part = _sparse(self.columns.design(take_block(block, rows)))
-        centre = sparse.csr_array(self.standard.centre[None])
-        if centre.nnz:
-            part = part - sparse.csr_array(np.ones((len(rows), 1))) @ centre
-        data = part.data / self.standard.scale[part.indices]
-        part = sparse.csr_array((data, part.indices, part.indptr), shape=part.shape)
+        X = self.columns.design(take_block(block, rows)).array()
+        X = (X - self.standard.centre) / self.standard.scale
         if self.standard.intercept:
-            part = sparse.hstack([np.ones((len(rows), 1)), part])
+            X = np.column_stack([np.ones(len(X)), X])
+        part = sparse.csr_array(X)
         if self.n_classes == 2:  # the first has no activation
             return sparse.diags_array(own - others.astype(np.float64)).tocsr() @ part
         part = part.tocoo()
@@ -100,19 +90,6 @@ class Pairs:
         columns = np.concatenate([column + q * own[row], column + q * others[row]])
         shape = len(rows), self.n_classes * q
         return sparse.csr_array((entries, (np.tile(row, 2), columns)), shape=shape)
-
-
-def _sparse(design: Design) -> sparse.csr_array:
-    """A design matrix of few rows, without the zeros of levels."""
-    if isinstance(design, Stacked):
-        parts = [_sparse(part) for part in design.parts]
-        order = np.argsort(np.concatenate(design.positions))
-        return sparse.hstack(parts, format="csr")[:, order]
-    if isinstance(design, Coded):
-        rows = np.flatnonzero(design.codes)
-        entries = np.ones(len(rows)), (rows, design.codes[rows] - 1)
-        return sparse.csr_array(entries, shape=design.shape)
-    return design.values if isinstance(design, Sparse) else sparse.csr_array(design.array())
 
 
 class Constraints(NamedTuple):
@@ -132,12 +109,8 @@ class Constraints(NamedTuple):
         found = Constraints(matrix, *(np.concatenate(pair) for pair in pairs))
         if most is None or len(found.slack) <= most:
             return found
-        return found.chosen(np.argsort(found.slack, kind="stable")[:most])
-
-    def chosen(self, places: Codes | Mask) -> "Constraints":
-        """Some of them."""
-        values: list[Any] = [part[places] for part in self]
-        return Constraints(*values)
+        least = np.argsort(found.slack, kind="stable")[:most]
+        return Constraints(matrix[least], found.goal[least], found.slack[least])
 
 
 @dataclass(frozen=True, eq=False)
@@ -171,18 +144,16 @@ class GatherMargins:
 
     pairs: Pairs
     theta: Array
-    ray: Array | None
+    ray: Array
     floor: float
     most: int
     like_ray: bool = False
 
     def __call__(self, block: Block) -> Margins:
         margins, row_of, own = self.pairs.along(block, self.theta)
-        is_open, goal = np.isfinite(margins), np.zeros(margins.shape)
-        if self.ray is not None:
-            on_ray = self.pairs.along(block, self.ray).margins
-            is_open &= on_ray <= SEPARATED
-            goal += self.like_ray * (on_ray > SEPARATED)
+        on_ray, _, _ = self.pairs.along(block, self.ray)
+        is_open = np.isfinite(margins) & (on_ray <= SEPARATED)
+        goal = self.like_ray * (on_ray > SEPARATED).astype(np.float64)
         clear = margins[is_open & (margins > CLEAR)]
         slack = margins - goal
         others = slack.argmin(axis=1)
@@ -200,19 +171,15 @@ class GatherMargins:
 class MarginGradient:
     """The kernel: the gradient (c, q) of the sum of all margins that may become positive.
 
-    Those that already are along the ray, if there is one, are left out.
+    Those that already are along the ray are left out.
     """
 
     pairs: Pairs
-    ray: Array | None
+    ray: Array
 
     def __call__(self, block: Block) -> Array:
         standard, K = self.pairs.standard, self.pairs.n_classes
-        ray = self.ray
-        if ray is None:
-            q = len(standard.scale) + int(standard.intercept)
-            ray = np.zeros((1 if K == 2 else K, q))
-        margins, rows, own = self.pairs.along(block, ray)
+        margins, rows, own = self.pairs.along(block, self.ray)
         counted = margins <= SEPARATED
         signs = -counted.astype(np.float64)
         signs[np.arange(len(own)), own] = counted.sum(axis=1)
@@ -235,27 +202,20 @@ class GatherStepLength:
     margin: float
 
     def __call__(self, block: Block) -> Maximum:
-        here = self.pairs.along(block, self.theta, block.offset)
-        on_ray = self.pairs.along(block, self.ray).margins
+        here, _, _ = self.pairs.along(block, self.theta, block.offset)
+        on_ray, _, _ = self.pairs.along(block, self.ray)
+        along, _, _ = self.pairs.along(block, self.direction)
         separated = np.isfinite(on_ray) & (on_ray > SEPARATED)
-        lacking = self.margin - here.margins[separated]
-        ahead = self.pairs.along(block, self.direction).margins[separated]
+        lacking, ahead = self.margin - here[separated], along[separated]
         with np.errstate(divide="ignore", invalid="ignore"):
             needed = np.where(lacking > 0, np.where(ahead > 0, lacking / ahead, np.inf), 0.0)
         return Maximum(float(needed.max(initial=0.0)))
 
 
-class PairSums(NamedTuple):
-    """The pairs of some rows, and the sum over these rows of what a kernel makes of them."""
-
-    pairs: Pairs
-    map_sum: Callable[[Any], Any]
-
-
 def pair_sums(
     rows: Rows, n_classes: int, support: Support | None = None, fit_intercept: bool = True
-) -> PairSums:
-    """The pairs of the rows, in columns of standard deviation one.
+) -> tuple[Pairs, Callable[[Any], Any]]:
+    """The pairs of the rows, in columns of standard deviation one, and the rows' `map_sum`.
 
     `support` gives the classes that a row may belong to; by default its label, or the classes with
     a share in it. Only columns far from zero are centred, so that programs of levels and sparse
@@ -275,4 +235,4 @@ def pair_sums(
     scale = np.where(constant, np.where(mean == 0, 1.0, abs(mean)), deviation)
     centre = np.where(abs(mean) / _FAR > scale, mean, 0.0)
     standard = Standard(centre, scale, fit_intercept)
-    return PairSums(Pairs(columns, standard, support or by_label, n_classes), rows.map_sum)
+    return Pairs(columns, standard, support or by_label, n_classes), rows.map_sum

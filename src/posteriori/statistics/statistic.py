@@ -25,7 +25,7 @@ from posteriori.rows.schema import Column, Schema, merge_columns
 from posteriori.rows.target import merge_classes
 from posteriori.typing import Array, Codes, Labels
 
-LARGEST, SMALLEST = {"rule": np.maximum}, {"rule": np.minimum}
+LARGEST = {"rule": np.maximum}
 """Metadata of the fields of a `Statistic` that are not added."""
 
 
@@ -33,7 +33,7 @@ class Statistic:
     """A frozen dataclass with `+`: the statistic of two sets of rows together.
 
     Fields are added one by one. A field that was not requested is None in both, and stays so; a
-    field declared with the metadata `LARGEST` or `SMALLEST` keeps the larger or smaller value.
+    field declared with the metadata `LARGEST` keeps the larger value.
 
     >>> @dataclass(frozen=True)
     ... class Heights(Statistic):
