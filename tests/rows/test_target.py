@@ -182,7 +182,7 @@ def test_labels_have_their_place_among_the_classes_given(y, classes, expected, c
         ([1.0, 0.5], None, r"Unknown label type: continuous\. Row 1 of y is .*0.5"),
         (np.array([1, "a"], dtype=object), None, "cannot be sorted together"),
         (None, None, "requires y to be passed"),
-        (np.array([1j, 2.0]), None, "Complex labels"),
+        (np.array([1j, 2.0]), None, "complex labels have no order"),
         (np.array([["a", "b"], ["a", "b"]]), None, "must hold numbers"),
         (np.full((2, 2), 0.5), ["a", "b", "c"], "y has 2 columns"),
     ],

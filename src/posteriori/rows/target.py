@@ -182,7 +182,10 @@ def encode(y: Any, name: str = "y") -> tuple[Labels, Codes]:
     if isinstance(y, nw.Series) or y.dtype.kind == "O":
         return _encode_objects(y, name)
     if y.dtype.kind == "c":
-        raise LabelError("Complex labels have no order.", "Pass strings or whole numbers.")
+        raise LabelError(
+            "Complex data not supported: complex labels have no order.",
+            "Pass strings or whole numbers.",
+        )
     if y.dtype.kind == "f":
         _check_whole(y, name)
     if y.dtype.kind in "mM":
