@@ -118,7 +118,7 @@ def test_other_rows_are_answered_in_a_file(model, folder, run):
         (["rows", "-t", "benign", "--set", "prior={[]: 1}"], 1, "Error: prior='{[]: 1}' is not"),
         (["rows", "-t", "benign", "--to", "x"], 2, "--predict and --to go together"),
         ([*OTHER, "--to", "rows.csv"], 1, "to='rows.csv' is one of the files"),
-        ([*OTHER, "--to", "no/p.parquet"], 1, "There is no folder 'no' for the predictions."),
+        ([*OTHER, "--to", "no/p.parquet"], 1, "is not a file in a folder that is there."),
         ([], 2, "Missing argument 'SOURCE...'"),
     ],
 )

@@ -541,9 +541,11 @@ class SourceRows(ABC):
         try:
             yield
         except KeyboardInterrupt as error:
-            step = self.log.step
+            step, where = self.log.step, "before the first pass"
+            if step is not None:
+                where = f"{'after' if step.rows == step.n_rows else 'in'} {step}"
             raise Interrupted(
-                f"Stopped {'before the first pass' if step is None else f'in {step}'}.",
+                f"Stopped {where}.",
                 "The estimator is as it was before the fit. Fit again; the first pass over the "
                 "same source is not repeated.",
             ) from error
