@@ -108,6 +108,7 @@ def test_predictions_for_other_rows_are_written_to_a_file(model, folder, run):
         (["rows", "-t", "benign", "--set", "tol=1", "--set", "tol=2"], 2, "'tol' is given twice."),
         (["rows", "-t", "benign", "--to", "x"], 2, "--predict and --to go together"),
         ([*OTHER, "--to", "rows.csv"], 1, "to='rows.csv' is one of the files"),
+        ([*OTHER, "--to", "no/p.parquet"], 1, "is not a file in an existing folder"),
         ([], 2, "Missing argument 'SOURCE...'"),
     ],
 )

@@ -308,9 +308,7 @@ def test_an_interrupt_between_epochs_reports_the_last_pass(folder, monkeypatch):
         return segments(self, random)
 
     monkeypatch.setattr(RowStream, "segments", stop)
-    with pytest.raises(
-        Interrupted, match=r"Stopped after pass \d, .*The estimator is as it was"
-    ):
+    with pytest.raises(Interrupted, match=r"Stopped after pass \d, .*The estimator is as it was"):
         model.fit(scan(folder, "y", columns=FEATURES))
     np.testing.assert_array_equal(model.coef_, before)
 

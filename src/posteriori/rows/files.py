@@ -41,20 +41,21 @@ DISK_SHARE = 0.5
 """Share of the free disk space that a cache may take; a larger source is read in each pass."""
 
 
+@dataclass(eq=False)
 class IpcFile:
     """Record batches by the number of their first row, in a file without a name.
 
     Only its owner can read it, and it is gone with this object.
     """
 
-    def __init__(self, folder: str | None) -> None:
-        self._folder = folder
-        self._lock = threading.Lock()
-        self._batches: dict[int, tuple[int, str]] = {}
-        self._file: Any = None
-        self._writer: Any = None
-        self._reader: Any = None
-        self._error: Exception | None = None
+    folder: str | None
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _batches: dict[int, tuple[int, str]] = field(default_factory=dict)
+    _file: Any = None
+    _limit: float = 0.0
+    _writer: Any = None
+    _reader: Any = None
+    _error: Exception | None = None
 
     def put(self, start: int, where: str, batch: Any) -> None:
         """Write a record batch that begins with row `start`; several threads may call this."""
@@ -65,9 +66,9 @@ class IpcFile:
                 return
             try:
                 if self._writer is None:
-                    free = shutil.disk_usage(self._folder or tempfile.gettempdir()).free
+                    free = shutil.disk_usage(self.folder or tempfile.gettempdir()).free
                     self._limit = DISK_SHARE * free
-                    self._file = tempfile.TemporaryFile(dir=self._folder)  # noqa: SIM115
+                    self._file = tempfile.TemporaryFile(dir=self.folder)  # noqa: SIM115
                     weakref.finalize(self, self._file.close)
                     out = pyarrow.PythonFile(self._file, "w")
                     self._writer = pyarrow.ipc.new_file(out, batch.schema)

@@ -84,7 +84,7 @@ def new_file(to: Any, *sources: SourceRows) -> Path:
     with _writing(path):
         if not path.parent.is_dir() or (path.exists() and not path.is_file()):
             raise ParameterError(
-                f"to={str(to)!r} is not a file in a folder that is there.",
+                f"to={str(to)!r} is not a file in an existing folder.",
                 "Create the folder, or name another file.",
             )
     if path.resolve() in {Path(file).resolve() for rows in sources for file in rows.files}:

@@ -109,7 +109,7 @@ def scan(
         folder = os.path.abspath(os.path.expanduser(cache))
     if not isinstance(cache, bool) and not (folder and os.path.isdir(folder)):
         raise ParameterError(
-            f"cache={cache!r} is neither True, False nor a folder that is there.",
+            f"cache={cache!r} is neither True, False nor an existing folder.",
             "Leave it out, or name a folder with room for what is read.",
         )
     if isinstance(source, str | PathLike | list | tuple):

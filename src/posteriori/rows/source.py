@@ -167,7 +167,8 @@ class LabelWeights:
     soft: bool = False
 
     def __add__(self, other: "LabelWeights") -> "LabelWeights":
-        if self.soft:
+        same = self.labels.dtype == other.labels.dtype and np.array_equal(self.labels, other.labels)
+        if self.soft or same:
             return replace(self, weight=self.weight + other.weight)
         labels, *places = merge_classes(self.labels, other.labels)
         if len(labels) > _MOST_CLASSES:
@@ -227,8 +228,10 @@ class Discovered:
 
 def _merged(a: Column, b: Column, a_is_empty: bool, b_is_empty: bool) -> Column:
     """One column, from what is known of it in two parts of the source."""
-    if a_is_empty or b_is_empty or a.kind == b.kind:
-        return b if a_is_empty else a if b_is_empty else merge_columns(a, b)
+    if a_is_empty or b_is_empty:
+        return b if a_is_empty else a
+    if a.kind == b.kind:
+        return merge_columns(a, b) if a.kind == "categorical" else a
     if "categorical" in (a.kind, b.kind):
         raise ColumnTypeError(
             f"Column '{a.name}' is numeric in some parts of the source and text in others.",
@@ -541,9 +544,11 @@ class SourceRows(ABC):
         try:
             yield
         except KeyboardInterrupt as error:
-            step = self.log.step
+            step, where = self.log.step, "before the first pass"
+            if step is not None:
+                where = f"{'after' if step.rows == step.n_rows else 'in'} {step}"
             raise Interrupted(
-                f"Stopped {'before the first pass' if step is None else f'in {step}'}.",
+                f"Stopped {where}.",
                 "The estimator is as it was before the fit. Fit again; the first pass over the "
                 "same source is not repeated.",
             ) from error
