@@ -38,8 +38,8 @@ def test_predictions_never_replace_the_rows_they_are_for(tmp_path):
     ("to", "message"),
     [
         (1, "to=1 names no file"),
-        (".", "is not a file in a folder"),
-        ("nowhere/x.parquet", "is not a file in a folder that is there"),
+        (".", "is not a file in an existing"),
+        ("nowhere/x.parquet", "is not a file in an existing folder"),
         (300 * "x", "cannot be written to .*: File name too long"),
     ],
 )

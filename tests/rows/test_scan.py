@@ -92,7 +92,7 @@ WRONG = [
         )
     ),
     ({"columns": []}, errors.ShapeError, "0 feature"),
-    ({"cache": 3}, errors.ParameterError, "cache=3 is neither True, False nor a folder"),
+    ({"cache": 3}, errors.ParameterError, "cache=3 is neither True, False nor an existing folder"),
     ({"cache": "nowhere"}, errors.ParameterError, "cache='nowhere' is neither"),
 ]
 
