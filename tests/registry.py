@@ -147,16 +147,6 @@ ESTIMATORS = [
 """For scikit-learn's checks; those of wrappers are in their own test files."""
 
 
-def inexact_weights(estimator: Any) -> dict[str, str]:
-    """Models of which weights are not repeated rows to 1e-7, as scikit-learn checks; and why."""
-    if not isinstance(estimator, CalibratedClassifier | NoveltyDetector):
-        return {}
-    return {
-        f"check_sample_weight_equivalence_on_{name}_data": "repeated rows are in several folds"
-        for name in ("dense", "sparse")
-    }
-
-
 AROUND = [
     Entry(OneVersusRest(estimator=OneVersusOne(estimator=GaussianClassifier()))),
     Entry(DecidingClassifier(FisherDiscriminant(), reject_cost=0.3)),

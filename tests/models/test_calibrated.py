@@ -6,7 +6,6 @@ import pandas as pd
 import pytest
 import statsmodels.api as sm
 from numpy.testing import assert_allclose, assert_array_equal
-from registry import inexact_weights
 from scipy.special import expit, log_softmax, logit
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.datasets import make_classification
@@ -77,7 +76,6 @@ def frozen(X, y, estimator=None, **given):
 
 @parametrize_with_checks(
     [CalibratedClassifier(SklearnLogistic())],
-    expected_failed_checks=inexact_weights,
 )
 @pytest.mark.filterwarnings("ignore::posteriori.errors.PosterioriWarning")
 def test_keeps_the_contract_of_scikit_learn(estimator, check):

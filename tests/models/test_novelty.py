@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
-from registry import inexact_weights
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 from sklearn.mixture import GaussianMixture
@@ -39,7 +38,6 @@ NEW = rows(20000, 1)[0]
 # Of the 15 to 200 rows of these checks none is to be rejected.
 @parametrize_with_checks(
     [NoveltyDetector(NaiveBayes(), false_positive_rate=1e-4, reject_label=-7)],
-    expected_failed_checks=inexact_weights,
 )
 @pytest.mark.filterwarnings("ignore::posteriori.errors.PosterioriWarning")
 def test_keeps_the_contract_of_scikit_learn(estimator, check):
