@@ -25,6 +25,9 @@ from posteriori.rows.schema import Column, Schema, merge_columns
 from posteriori.rows.target import merge_classes
 from posteriori.typing import Array, Codes, Labels
 
+_FEW_CLASSES = 16
+"""Classes up to which sums by class are a dense product with a column for each class."""
+
 LARGEST = {"rule": np.maximum}
 """Metadata of the fields of a `Statistic` that are not added."""
 
@@ -232,7 +235,7 @@ def class_sums(design: Design, block: Block, n_classes: int) -> Array:
         data = X.data if block.weight is None else X.data * np.repeat(block.weight, per_row)
         sums = np.bincount(place, data, minlength=n_classes * d)
         return sums.astype(np.float64, copy=False).reshape(n_classes, d)
-    if isinstance(design, Dense) and not is_soft(block):
+    if n_classes > _FEW_CLASSES and isinstance(design, Dense) and not is_soft(block):
         n = design.shape[0]
         member = csr_array((weights_of(block), block.y, np.arange(n + 1)), shape=(n, n_classes))
         return cast(Array, member.T @ design.values)
