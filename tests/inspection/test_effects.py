@@ -418,3 +418,10 @@ def test_probabilities_that_change_in_steps_have_no_slopes(model):
     assert comparisons(model, X, columns="x0", change=1.0)["estimate"][0] > 0.05
     stump = DecisionTreeClassifier(max_depth=1).fit(X, X[:, 0] > 0)
     assert list(slopes(stump, X, columns=["x1", "x2"])["estimate"]) == [0.0, 0.0]
+
+
+def test_a_model_of_the_intercept_alone_has_no_effects():
+    model = LogisticRegression().fit("y ~ 1", pd.DataFrame({"y": [0, 1, 1, 0, 1]}))
+    for ask in (model.predictions, model.slopes, model.comparisons, lambda: model.explain([[]])):
+        with pytest.raises(ParameterError, match="an intercept and no columns"):
+            ask()

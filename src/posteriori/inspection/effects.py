@@ -39,7 +39,7 @@ from posteriori.errors import (
     MissingValueError,
     ParameterError,
 )
-from posteriori.inspection.results import offset_argument
+from posteriori.inspection.results import check_has_columns, offset_argument
 from posteriori.likelihood.links import Link, Logit
 from posteriori.likelihood.log_arithmetic import quiet
 from posteriori.posterior.activations import (
@@ -667,6 +667,7 @@ def _effect_rows(model: Any, X: Any, level: float, sample_weight: Any, offset: A
 
 def user_table(model: Any, X: Any) -> Table:
     """The columns of X; after a fit by a formula, those that it uses."""
+    check_has_columns(model)
     formula, schema = getattr(model, "formula_", None), getattr(model, "schema_", None)
     if formula is not None:
         X, schema = cast(Any, as_frame(X)).select(formula.schema.names).to_native(), formula.schema

@@ -21,6 +21,7 @@ from posteriori.inspection.effects import last_step
 from posteriori.inspection.results import (
     Summary,
     TextTable,
+    check_has_columns,
     offset_argument,
     predicted_log_probabilities,
 )
@@ -161,6 +162,7 @@ def explain(
     """
     last, transform = last_step(model)
     check_is_fitted(last)
+    check_has_columns(last)
     X, rows = _one_row(model, last, transform, x)
     baseline, added, reference = _parts(last, rows)
     names, values = list(rows.schema.names), _values(rows.table)

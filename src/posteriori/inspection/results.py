@@ -501,6 +501,16 @@ def augment(
     return frame.with_columns(*columns).to_native()
 
 
+def check_has_columns(model: Any) -> None:
+    """An error for a model of the intercept alone."""
+    schema = getattr(model, "schema_", None)
+    if schema is not None and not len(schema):
+        raise ParameterError(
+            f"This {type(model).__name__} has an intercept and no columns.",
+            "Use predict, predict_proba and predict_interval, or fit with at least one column.",
+        )
+
+
 def offset_argument(model: Any, offset: Any) -> dict[str, Any]:
     """The offset as a further argument of `predict`; an error if the model takes none."""
     if offset is None:
